@@ -1,6 +1,7 @@
 //! The state that all clones of a store share.
 
 use std::{
+    fs::File,
     io,
     path::Path,
     sync::{
@@ -21,7 +22,7 @@ use crate::{
     checkpoint::{CheckpointTask, Checkpointer},
     clean_shutdown,
     commit::{Action, PlainChange, RecentChanges, Request, is_bulk},
-    gc::{GarbageCollector, Pin, Pins},
+    gc::{GarbageCollector, Pin, PinKind, Pins},
     index::{self, Index},
     lock::Lock,
     log::LogFiles,
@@ -146,20 +147,45 @@ impl StoreInner {
     }
 
     /// Pins the visible state.
-    pub(crate) fn pin(&self) -> Pin {
-        Pin::new(&self.pins, || self.views.visible(), self.collector.clone())
+    pub(crate) fn pin(&self, kind: PinKind) -> Pin {
+        Pin::new(kind, &self.pins, || self.views.visible(), self.collector.clone())
+    }
+
+    /// A new file in the store's directory without a name, so that nothing is left when the process ends. For a store
+    /// that is opened for reading only it is in the temporary directory.
+    pub(super) fn unnamed_file(&self) -> io::Result<File> {
+        match self.read_only.check() {
+            Ok(()) => tempfile::tempfile_in(&self.paths.dir),
+            Err(_) => tempfile::tempfile(),
+        }
+    }
+
+    /// Fails with [`StoreError::OutOfSpace`] if `bytes` more in an [unnamed file](Self::unnamed_file) would use the
+    /// reserve. Frees nothing, since values are worth more.
+    pub(super) fn check_scratch_space(&self, bytes: u64) -> Result<(), StoreError> {
+        match self.read_only.check() {
+            Ok(()) => self.has_space(bytes),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would use the reserve. Blocks if space is short, until
-    /// replaced, erased and orphaned files are removed.
+    /// replaced, erased and orphaned files are removed, also those that snapshots of prefixes retain.
     pub(crate) fn check_space(&self, bytes: u64) -> Result<(), StoreError> {
         let after_collection = |_| {
             self.collector.drain();
             self.has_space(bytes)
         };
-        self.has_space(bytes).or_else(after_collection).or_else(|error| match self.orphans.give_back() {
-            Ok(0) | Err(_) => Err(error),
-            Ok(_) => self.has_space(bytes),
+        let without_snapshots = |error| {
+            self.collector.end_snapshots(&self.pins);
+            self.collector.drain();
+            self.has_space(bytes).map_err(|_| error)
+        };
+        self.has_space(bytes).or_else(after_collection).or_else(without_snapshots).or_else(|error| {
+            match self.orphans.give_back() {
+                Ok(0) | Err(_) => Err(error),
+                Ok(_) => self.has_space(bytes),
+            }
         })
     }
 

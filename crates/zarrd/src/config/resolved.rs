@@ -408,12 +408,16 @@ pub(super) fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
     flag.or(file.serve.listen).unwrap_or(DEFAULT_LISTEN)
 }
 
-fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
+pub(super) fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
     flags.jobs.or(file.transfer.jobs).unwrap_or(DEFAULT_JOBS)
 }
 
 /// A store for a command that only reads it, which other programs may write.
-fn readable_endpoint(args: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
+pub(super) fn readable_endpoint(
+    args: EndpointArgs,
+    file: &ConfigFile,
+    command: &'static str,
+) -> Result<Endpoint, ConfigError> {
     match args.server {
         Some(base) => Ok(Endpoint::Server(ServerEndpoint { token: logins::token(&base)?, base })),
         None => not_in_memory(file.location(args.store), command).map(Endpoint::Local),
@@ -448,7 +452,7 @@ fn not_in_memory(location: Location, command: &'static str) -> Result<Location, 
 }
 
 /// A location of a persistent store of zarrd's own.
-fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
+pub(super) fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
     match not_in_memory(location, command)? {
         store if store.is_foreign() => Err(ConfigError::NotOwned { command, store }),
         location => Ok(location),
