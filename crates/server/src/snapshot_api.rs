@@ -1,6 +1,6 @@
 //! `/snapshot`: everything below a prefix as of one commit, which `/store` then reads.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -22,11 +22,8 @@ use crate::{
     authorization::Session,
     error::ApiError,
     extract::{NoQuery, Query},
-    snapshots::{MAX_IDLE, MAX_SNAPSHOTS, Refusal, SnapshotId},
+    snapshots::{ABANDONED, MAX_IDLE, MAX_SNAPSHOTS, Refusal, SnapshotId},
 };
-
-/// The time after which to ask again for a snapshot where there are too many.
-const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// What values and listings are read from: a snapshot that the query names, or the store.
 pub(crate) struct ReadSource {
@@ -131,7 +128,7 @@ fn refused(refusal: Refusal) -> ApiError {
             (ProblemType::TooManyRequests, detail)
         }
     };
-    ApiError::retry_after(kind, detail, RETRY_AFTER)
+    ApiError::retry_after(kind, detail, ABANDONED)
 }
 
 fn expired() -> ApiError {

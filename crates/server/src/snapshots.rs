@@ -17,6 +17,8 @@ use zarrd_store::PrefixSnapshot;
 pub(crate) const MAX_SNAPSHOTS: usize = 4;
 /// The time without a use after which a snapshot ends.
 pub(crate) const MAX_IDLE: Duration = Duration::from_secs(600);
+/// The time without a use after which the caller's next snapshot takes its place: its client has ended.
+pub(crate) const ABANDONED: Duration = Duration::from_secs(30);
 /// The time after which a snapshot ends, however much it is used.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
@@ -57,7 +59,7 @@ pub(crate) struct Slot {
 pub(crate) enum Refusal {
     /// There are [`MAX_SNAPSHOTS`].
     TooMany,
-    /// The caller has one, or is taking one.
+    /// The token has one that is in use, or is taking one.
     OwnExists,
 }
 
@@ -66,7 +68,11 @@ impl Snapshots {
     pub(crate) fn reserve(self: &Arc<Self>, owner: Owner) -> Result<Slot, Refusal> {
         let mut state = self.0.lock();
         state.end_expired();
-        if state.pending.contains(&owner) || state.taken.values().any(|taken| taken.owner == owner) {
+        let now = Instant::now();
+        state.taken.retain(|_, taken| taken.owner != owner || taken.used + ABANDONED > now);
+        // Callers without a token cannot be told apart.
+        let has_own = state.pending.contains(&owner) || state.taken.values().any(|taken| taken.owner == owner);
+        if owner.is_some() && has_own {
             return Err(Refusal::OwnExists);
         }
         if state.taken.len().saturating_add(state.pending.len()) >= MAX_SNAPSHOTS {
@@ -192,6 +198,9 @@ mod tests {
         drop(others);
         assert!(snapshots.reserve(None).is_ok());
         assert!(!snapshots.end(id, owner(1)), "it belongs to another caller");
+        let anonymous: Vec<_> = (0..3).map(|_| snapshots.reserve(None).unwrap()).collect();
+        assert_eq!(snapshots.reserve(None).err(), Some(Refusal::TooMany), "all of them are one caller's, or nobody's");
+        drop(anonymous);
         assert!(snapshots.end(id, owner(0)) && !snapshots.end(id, owner(0)));
         assert!(snapshots.get(id).is_none());
     }
@@ -207,6 +216,19 @@ mod tests {
         }
         tokio::time::sleep(MAX_IDLE + Duration::from_secs(1)).await;
         assert_eq!(Arc::strong_count(&taken), 1, "it was dropped without another request");
+        assert!(snapshots.get(id).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_snapshot_takes_the_place_of_an_abandoned_one() {
+        let snapshots = Arc::<Snapshots>::default();
+        let id = snapshots.reserve(owner(1)).unwrap().fill(snapshot().await);
+        tokio::time::sleep(ABANDONED - Duration::from_secs(1)).await;
+        assert!(snapshots.get(id).is_some());
+        tokio::time::sleep(ABANDONED - Duration::from_secs(1)).await;
+        assert_eq!(snapshots.reserve(owner(1)).err(), Some(Refusal::OwnExists), "it was used");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(snapshots.reserve(owner(1)).is_ok());
         assert!(snapshots.get(id).is_none());
     }
 

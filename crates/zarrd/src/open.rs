@@ -274,8 +274,13 @@ fn rechecked<S: ReadableStore + ListableStore + 'static>(
 
 impl From<WriteLimits> for Options {
     fn from(limits: WriteLimits) -> Self {
-        let WriteLimits { commit_buffer, retained } = limits;
-        Self { commit_buffer_bytes: commit_buffer, max_pinned_bytes: retained, ..Self::default() }
+        let WriteLimits { commit_buffer, retained, snapshots } = limits;
+        Self {
+            commit_buffer_bytes: commit_buffer,
+            max_pinned_bytes: retained,
+            max_snapshot_bytes: snapshots,
+            ..Self::default()
+        }
     }
 }
 
@@ -501,8 +506,9 @@ mod tests {
 
     #[test]
     fn limits_become_options() {
-        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
-        assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (Some(1), Some(2)));
+        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2), snapshots: Some(3) }.into();
+        let limits = (options.commit_buffer_bytes, options.max_pinned_bytes, options.max_snapshot_bytes);
+        assert_eq!(limits, (Some(1), Some(2), Some(3)));
         let options: Options = WriteLimits::default().into();
         assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (None, None));
     }

@@ -91,15 +91,23 @@ async fn a_snapshot_ends_once() {
 }
 
 #[tokio::test]
-async fn a_caller_has_one_snapshot() {
-    let server = TestServer::new();
-    let taken = take(&server, "").await;
-    let refused = server.request(Method::POST, "/snapshot", &[], "").await;
+async fn a_token_has_one_snapshot_and_all_callers_have_four() {
+    let server = ServerWithTokens::closed();
+    let (_, token) = server.token(&["read:/"]);
+    let post = async |token: &str| server.send(token, Method::POST, "/snapshot", Value::Null).await;
+    let taken = post(&token).await.json();
+    let refused = post(&token).await;
     let problem = refused.problem(ProblemType::TooManyRequests);
     assert!(problem.detail.contains("DELETE"), "{problem:?}");
     assert_eq!(refused.header("retry-after"), "30");
-    server.delete(&format!("/snapshot/{}", id(&taken)), &[]).await;
-    take(&server, "").await;
+    for _ in 0..3 {
+        assert_eq!(post(&server.token(&["read:/"]).1).await.status, StatusCode::CREATED);
+    }
+    let refused = post(&server.token(&["read:/"]).1).await;
+    assert!(refused.problem(ProblemType::Busy).detail.contains("4 snapshots"));
+    let path = format!("/snapshot/{}", id(&taken));
+    assert_eq!(server.send(&token, Method::DELETE, &path, Value::Null).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(post(&token).await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]
@@ -115,7 +123,9 @@ async fn malformed_requests_take_no_snapshot() {
     ] {
         server.request(Method::POST, target, &[], "").await.problem(kind);
     }
-    take(&server, "").await;
+    for _ in 0..4 {
+        take(&server, "").await;
+    }
     server.request(Method::GET, "/snapshot", &[], "").await.problem(ProblemType::MethodNotAllowed);
 }
 

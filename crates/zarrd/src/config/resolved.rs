@@ -203,6 +203,8 @@ pub(crate) struct WriteLimits {
     pub(crate) commit_buffer: Option<u64>,
     /// Maximum size of replaced values that are retained for readers, in bytes.
     pub(crate) retained: Option<u64>,
+    /// The same for snapshots of clients.
+    pub(crate) snapshots: Option<u64>,
 }
 
 /// A store to work on.
@@ -394,6 +396,7 @@ impl WriteLimits {
         Self {
             commit_buffer: bytes(flags.commit_buffer, file.write.commit_buffer),
             retained: bytes(flags.max_retained, file.write.max_retained),
+            snapshots: bytes(flags.snapshot_space, file.write.snapshot_space),
         }
     }
 }

@@ -3,7 +3,10 @@
 use std::{
     collections::VecDeque,
     num::NonZeroUsize,
-    sync::{Mutex, atomic::Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
