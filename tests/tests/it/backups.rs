@@ -496,3 +496,21 @@ async fn full_disk_ends_a_backup_and_names_the_file() {
     assert!(refused.stderr.contains("No space left on device") && refused.stderr.contains(&backup), "{refused:?}");
     assert_eq!(zarrd_with(["restore", &backup, "--list"]).stdout, "");
 }
+
+#[tokio::test]
+async fn store_on_a_full_disk_is_backed_up() {
+    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 64) else { return };
+    let site = Site::new();
+    let server = Launch::sled(&disk.store()).start();
+    let mut written = 0;
+    while server.put(&format!("/store/v/{written}"), large(written)).await.status() == StatusCode::CREATED {
+        written += 1;
+    }
+    disk.fill(0);
+    let taken = site.back_up(&server, &[]);
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    let restored = site.restore("sled");
+    for number in 0..written {
+        assert_eq!(restored.answer(&format!("/store/v/{number}")).await, (StatusCode::OK, large(number)));
+    }
+}

@@ -76,6 +76,15 @@ pub(crate) struct StoreInner {
     pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
 }
 
+/// Where a file without a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scratch {
+    /// In the store's directory, where it may not use the reserve.
+    InStore,
+    /// In the temporary directory.
+    Elsewhere,
+}
+
 /// The times that changes waited in each queue.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
@@ -151,21 +160,21 @@ impl StoreInner {
         Pin::new(kind, &self.pins, || self.views.visible(), self.collector.clone())
     }
 
-    /// A new file in the store's directory without a name, so that nothing is left when the process ends. For a store
-    /// that is opened for reading only it is in the temporary directory.
-    pub(super) fn unnamed_file(&self) -> io::Result<File> {
-        match self.read_only.check() {
-            Ok(()) => tempfile::tempfile_in(&self.paths.dir),
-            Err(_) => tempfile::tempfile(),
+    /// A new file without a name, so that nothing is left when the process ends: in the store's directory, or in the
+    /// temporary one if the disk is full or the store is opened for reading only.
+    pub(super) fn unnamed_file(&self, bytes: u64) -> io::Result<(File, Scratch)> {
+        match self.read_only.check().and_then(|()| self.has_space(bytes)) {
+            Ok(()) => Ok((tempfile::tempfile_in(&self.paths.dir)?, Scratch::InStore)),
+            Err(_) => Ok((tempfile::tempfile()?, Scratch::Elsewhere)),
         }
     }
 
     /// Fails with [`StoreError::OutOfSpace`] if `bytes` more in an [unnamed file](Self::unnamed_file) would use the
     /// reserve. Frees nothing, since values are worth more.
-    pub(super) fn check_scratch_space(&self, bytes: u64) -> Result<(), StoreError> {
-        match self.read_only.check() {
-            Ok(()) => self.has_space(bytes),
-            Err(_) => Ok(()),
+    pub(super) fn check_scratch_space(&self, scratch: Scratch, bytes: u64) -> Result<(), StoreError> {
+        match scratch {
+            Scratch::InStore => self.has_space(bytes),
+            Scratch::Elsewhere => Ok(()),
         }
     }
 

@@ -17,7 +17,7 @@ use zarrd_store::{
 };
 
 use super::{
-    inner::StoreInner,
+    inner::{Scratch, StoreInner},
     read::open_value,
     record_file::{RecordFile, RecordWriter},
 };
@@ -56,6 +56,7 @@ struct Pass<'p> {
     store: &'p StoreInner,
     prefix: &'p Prefix,
     records: RecordWriter,
+    scratch: Scratch,
     files: Vec<FileId>,
     /// The bytes of records at which the space is checked again.
     next_space_check: u64,
@@ -105,8 +106,9 @@ impl LocalPrefixSnapshot {
 
 impl<'p> Pass<'p> {
     fn new(store: &'p StoreInner, prefix: &'p Prefix) -> Result<Self, StoreError> {
-        let file = store.unnamed_file().map_err(|error| StoreError::io("create the records of a snapshot", error))?;
-        Ok(Self { store, prefix, records: RecordWriter::new(file), files: Vec::new(), next_space_check: 0 })
+        let created = store.unnamed_file(BYTES_PER_SPACE_CHECK);
+        let (file, scratch) = created.map_err(|error| StoreError::io("create the records of a snapshot", error))?;
+        Ok(Self { store, prefix, records: RecordWriter::new(file), scratch, files: Vec::new(), next_space_check: 0 })
     }
 
     /// Writes the records as of a number. Returns false if a memtable was frozen meanwhile.
@@ -115,7 +117,7 @@ impl<'p> Pass<'p> {
         loop {
             if self.records.len() >= self.next_space_check {
                 self.next_space_check = self.records.len().saturating_add(BYTES_PER_SPACE_CHECK);
-                self.store.check_scratch_space(BYTES_PER_SPACE_CHECK)?;
+                self.store.check_scratch_space(self.scratch, BYTES_PER_SPACE_CHECK)?;
             }
             match self.slice(&from, at, active)? {
                 Slice::Next(key) => from = key,
