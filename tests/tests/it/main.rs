@@ -20,6 +20,7 @@ mod contract;
 mod converted_masks;
 mod corruption;
 mod document_patches;
+mod documents;
 mod durability;
 mod failing_calls;
 mod failing_sync;
