@@ -18,7 +18,8 @@ pub struct Block {
     pub prints: Option<String>,
     /// The marker `<!-- snippets: … -->` above it, if any: what it is run on.
     pub marker: Option<Marker>,
-    /// The reason in the comment `<!-- not run: … -->` or the paragraph `*Not run here: …*` just before the block, if any.
+    /// The reason in the comment `<!-- not run: … -->` or the paragraph `*Not run here: …*` just before the block, if any. The
+    /// command after `<!-- tests -->` runs the tests.
     pub not_run: Option<String>,
 }
 
@@ -107,7 +108,10 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
                 } else if let Some(text) = between(line, "<!-- snippets: ", " -->") {
                     marker = Some(Marker { line: number + 1, text });
                 } else if !line.trim().is_empty() {
-                    let comment = between(line, "<!-- not run: ", " -->");
+                    let comment = match line.trim() {
+                        "<!-- tests -->" => Some("it is the command that runs the tests".to_owned()),
+                        _ => between(line, "<!-- not run: ", " -->"),
+                    };
                     not_run = comment.or_else(|| between(line, "*Not run here: ", "*"));
                     follows = false;
                 }

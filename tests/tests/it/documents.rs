@@ -139,7 +139,7 @@ fn first_cells(markdown: &str) -> Vec<String> {
 #[test]
 fn every_problem_is_in_the_reference() {
     let page = read("docs/reference/problems.md");
-    let documented: BTreeSet<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let documented: BTreeSet<_> = page.lines().filter(|line| line.starts_with("| `") && !line.contains("ends in")).collect();
     for problem in ProblemType::ALL {
         let row = format!("| `{}` | {} |", problem.slug(), problem.status().as_u16());
         assert!(documented.iter().any(|line| line.starts_with(&row)), "{row} is missing");

@@ -135,10 +135,11 @@ impl Reader {
         let page = all_pages().into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("{name} is missing"));
         let sections = sections(&page);
         let (_, blocks) = sections.first().unwrap_or_else(|| panic!("{name} has no snippets"));
-        blocks.iter().for_each(|block| self.run(&name, block));
+        blocks.iter().for_each(|block| self.run(&name, block).unwrap_or_else(|error| panic!("{error}")));
     }
 
-    fn run(&self, page: &str, block: &Block) {
+    /// Runs a snippet; an error says where it is and what it printed instead.
+    fn run(&self, page: &str, block: &Block) -> Result<(), String> {
         let printed = match block.language.as_str() {
             "sh" => self.shell(&block.text),
             "python" => output(
@@ -150,18 +151,20 @@ impl Reader {
             }
             "html" => self.pictures(&block.text),
             // It is compiled, and run by a test of its own.
-            "rust" => return,
+            "rust" => return Ok(()),
             language => panic!("{page}, line {}: {language:?} cannot be run", block.line),
         };
-        let printed = printed.unwrap_or_else(|error| panic!("{page}, line {}: {error}", block.line));
+        let printed = printed.map_err(|error| format!("{page}, line {}: {error}", block.line))?;
         let expected = self.with_address(block.prints.as_deref().unwrap_or_default());
-        assert!(
-            matches(&expected, &printed),
-            "{page}, line {}: expected output\n{expected}\nbut the actual output is\n{printed}",
-            block.line
-        );
         if self.setting == Setting::ClosedStore {
             self.shell(AWAIT_TOKENS).unwrap();
+        }
+        match matches(&expected, &printed) {
+            true => Ok(()),
+            false => Err(format!(
+                "{page}, line {}: expected output\n{expected}\nbut the actual output is\n{printed}",
+                block.line
+            )),
         }
     }
 
@@ -235,14 +238,15 @@ fn note_executed(count: usize, of: &str) {
 
 /// Runs the snippets of all pages whose names begin with this.
 fn run_pages(prefix: &str) {
-    let mut count = 0;
+    let (mut count, mut failures) = (0, Vec::new());
     for page in all_pages().iter().filter(|page| page.name.starts_with(prefix)) {
         for (marker, blocks) in sections(page) {
             let Some(reader) = Reader::new(&marker) else { return };
-            blocks.iter().for_each(|block| reader.run(&page.name, block));
+            failures.extend(blocks.iter().filter_map(|block| reader.run(&page.name, block).err()));
             count += blocks.iter().filter(|block| block.language != "rust").count();
         }
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     note_executed(count, prefix);
 }
 
@@ -303,7 +307,7 @@ fn snippets_with_tokens_end_as_they_say() {
     let sections = sections(&page);
     let [(marker, blocks)] = &sections[..] else { panic!("{}", sections.len()) };
     let Some(reader) = Reader::new(marker) else { return };
-    blocks.iter().for_each(|block| reader.run(&page.name, block));
+    blocks.iter().for_each(|block| reader.run(&page.name, block).unwrap_or_else(|error| panic!("{error}")));
     assert_eq!(reader.shell(USE_CREDENTIALS).unwrap(), "200 401 401 401");
 }
 
