@@ -36,6 +36,7 @@ mod foreign_slices;
 mod foreign_writers;
 mod full_disk;
 mod golden;
+mod inside_documents;
 mod interrupted_conversion;
 mod interrupted_copy;
 mod keepers;
