@@ -50,7 +50,10 @@ mod tests {
         assert_eq!((text.language.as_str(), text.prints.as_deref()), ("text", None));
         assert_eq!((slow.not_run.as_deref(), slow.is_run()), (Some("slow"), false));
         assert_eq!((r.language.as_str(), r.not_run.as_deref()), ("r", Some("R is missing.")));
-        assert_eq!((python.text.as_str(), python.prints.as_deref(), python.not_run.as_deref()), ("x = 1\n", None, None));
+        assert_eq!(
+            (python.text.as_str(), python.prints.as_deref(), python.not_run.as_deref()),
+            ("x = 1\n", None, None)
+        );
         assert_eq!(python.marker.as_ref().map(|marker| marker.text.as_str()), Some("folder"));
     }
 

@@ -159,7 +159,8 @@ mod tests {
     #[test]
     fn broken_links_are_named() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("a.md"), "# A\n[x](b.md#b) [y](b.md#c) [z](c.md) [w](#a) [v](https://x.org/#q)\n").unwrap();
+        fs::write(dir.path().join("a.md"), "# A\n[x](b.md#b) [y](b.md#c) [z](c.md) [w](#a) [v](https://x.org/#q)\n")
+            .unwrap();
         fs::write(dir.path().join("b.md"), "# B\n").unwrap();
         assert_eq!(broken_links(dir.path(), "a.md"), ["a.md:2: b.md#c", "a.md:2: c.md"]);
     }

@@ -22,11 +22,11 @@ fn read(name: &str) -> String {
 
 /// README.md, and the pages for users.
 fn user_pages() -> Vec<Page> {
-    pages(workspace()).unwrap().into_iter().filter(|page| !is_inside(&page.name)).collect()
+    pages(workspace()).unwrap().into_iter().filter(|page| !is_about_code(&page.name)).collect()
 }
 
 /// True for pages about the code.
-fn is_inside(name: &str) -> bool {
+fn is_about_code(name: &str) -> bool {
     ["docs/design/", "docs/adr/"].iter().any(|folder| name.starts_with(folder))
 }
 
@@ -100,7 +100,8 @@ fn summary_has_every_page_once() {
 #[test]
 fn pages_about_the_code_are_listed_by_their_folder() {
     for folder in ["docs/design", "docs/adr"].into_iter().filter(|folder| workspace().join(folder).exists()) {
-        let index: BTreeSet<_> = links(&read(&format!("{folder}/README.md"))).into_iter().map(|link| link.target).collect();
+        let index: BTreeSet<_> =
+            links(&read(&format!("{folder}/README.md"))).into_iter().map(|link| link.target).collect();
         for page in pages(workspace()).unwrap() {
             let Some(name) = page.name.strip_prefix(&format!("{folder}/")) else { continue };
             assert!(name == "README.md" || index.contains(name), "{folder}/README.md does not list {name}");
@@ -130,6 +131,35 @@ fn contents_of_the_readme_are_its_headings() {
     assert_eq!(contents, anchors(&readme)[1..]);
 }
 
+/// What readers look for, and where README.md leads them with one click.
+const QUESTIONS: [(&str, &str, &str); 10] = [
+    ("How do I run it behind nginx?", "docs/operate/tls.md", "nginx"),
+    ("How do I limit its memory?", "docs/operate/limits.md", "memory"),
+    ("How do I read one level of a tree?", "docs/guide/hierarchies.md", "reading-one-level"),
+    ("How do I know that a chunk is damaged?", "docs/reference/guarantees.md", "damaged-chunks"),
+    ("How do I use it from QGIS, MATLAB or R?", "docs/start/other-programs.md", "r"),
+    ("How do I move to a new machine?", "docs/operate/backup.md", "moving-to-a-new-machine"),
+    ("How do I see who changed what?", "docs/operate/logs.md", "access-log-and-audit-log"),
+    ("How do I serve a bucket?", "docs/guide/in-place.md", "buckets"),
+    ("How do I keep data private?", "docs/operate/tokens.md", "keeping-data-private"),
+    ("How do I delete a dataset?", "docs/guide/hierarchies.md", "deleting-a-dataset"),
+];
+
+#[test]
+fn questions_are_answered_one_click_from_the_readme() {
+    let targets: BTreeSet<_> = links(&read("README.md")).into_iter().map(|link| link.target).collect();
+    let mut unanswered = Vec::new();
+    for (question, page, anchor) in QUESTIONS {
+        let is_linked = targets.iter().any(|target| target.split('#').next() == Some(page));
+        let has_heading = anchors(&read(page)).iter().any(|known| known == anchor);
+        if !(is_linked && has_heading) {
+            unanswered.push(question);
+        }
+    }
+    let answered = QUESTIONS.len() - unanswered.len();
+    assert!(row("questions answered", answered, QUESTIONS.len(), unanswered.is_empty()), "{unanswered:?}");
+}
+
 /// The first cells of the rows of all tables, without backticks.
 fn first_cells(markdown: &str) -> Vec<String> {
     let rows = markdown.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
@@ -139,7 +169,8 @@ fn first_cells(markdown: &str) -> Vec<String> {
 #[test]
 fn every_problem_is_in_the_reference() {
     let page = read("docs/reference/problems.md");
-    let documented: BTreeSet<_> = page.lines().filter(|line| line.starts_with("| `") && !line.contains("ends in")).collect();
+    let documented: BTreeSet<_> =
+        page.lines().filter(|line| line.starts_with("| `") && !line.contains("ends in")).collect();
     for problem in ProblemType::ALL {
         let row = format!("| `{}` | {} |", problem.slug(), problem.status().as_u16());
         assert!(documented.iter().any(|line| line.starts_with(&row)), "{row} is missing");
@@ -194,8 +225,8 @@ fn every_flag_of_serve_is_in_the_reference() {
 #[test]
 fn flags_of_zarrd_in_documents_exist() {
     let commands = [
-        "serve", "import", "export", "ls", "tree", "info", "get", "stats", "check", "compact", "copy", "health", "share",
-        "login", "logout",
+        "serve", "import", "export", "ls", "tree", "info", "get", "stats", "check", "compact", "copy", "health",
+        "share", "login", "logout",
     ];
     let mut known: BTreeSet<String> = commands.iter().flat_map(|command| flags(&help(&[command]))).collect();
     known.extend(["create", "list", "revoke", "rotate"].iter().flat_map(|command| flags(&help(&["token", command]))));

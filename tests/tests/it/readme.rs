@@ -129,12 +129,16 @@ impl Reader {
         Launch::sled(&self.dir.path().join("zarrd-data"))
     }
 
-    /// Runs the first snippets of a page in `docs`.
+    /// Runs the first snippets of a page in `docs`, and before them those that they follow.
     fn run_first(&self, page: &str) {
         let name = format!("docs/{page}");
-        let page = all_pages().into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("{name} is missing"));
+        let page =
+            all_pages().into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("{name} is missing"));
         let sections = sections(&page);
-        let (_, blocks) = sections.first().unwrap_or_else(|| panic!("{name} has no snippets"));
+        let (marker, blocks) = sections.first().unwrap_or_else(|| panic!("{name} has no snippets"));
+        if let Some(before) = Setting::of(marker).1 {
+            self.run_first(before);
+        }
         blocks.iter().for_each(|block| self.run(&name, block).unwrap_or_else(|error| panic!("{error}")));
     }
 
