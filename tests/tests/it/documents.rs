@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fs, process::Command};
 use zarrd_tests::{
     binary::{workspace, zarrd},
     readme::{Page, anchors, blocks, broken_links, links, pages, paragraphs},
+    server::isolated,
     skip::note,
 };
 use zarrd_wire::problem::ProblemType;
@@ -158,6 +159,48 @@ fn questions_are_answered_one_click_from_the_readme() {
     }
     let answered = QUESTIONS.len() - unanswered.len();
     assert!(row("questions answered", answered, QUESTIONS.len(), unanswered.is_empty()), "{unanswered:?}");
+}
+
+#[test]
+fn features_and_snippets_of_the_readme_are_short() {
+    let readme = read("README.md");
+    let features = readme.split("\n## What it does\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let features: Vec<_> = features.split("\n- ").skip(1).collect();
+    assert_eq!(features.len(), 12);
+    for feature in features {
+        // A target of a link is no word.
+        let words: usize =
+            feature.split("](").map(|part| part.split_once(')').map_or(part, |(_, rest)| rest)).map(words).sum();
+        assert!(words <= 15, "{words} words: {feature}");
+        assert!(feature.contains("](docs/"), "no link: {feature}");
+    }
+    for block in blocks(&readme) {
+        let lines = block.text.lines().count();
+        assert!(lines <= 12, "the snippet at line {} has {lines} lines", block.line);
+    }
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
+}
+
+#[test]
+fn configurations_in_documents_are_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zarrd.toml");
+    let mut count = 0;
+    for page in user_pages() {
+        for block in blocks(&page.text).iter().filter(|block| block.language == "toml") {
+            fs::write(&file, &block.text).unwrap();
+            // No server answers: exit code 1. A configuration that is not accepted is 2.
+            let unreachable = ["health", "--url", "http://127.0.0.1:9", "--config"];
+            let output = isolated(Command::new(zarrd())).args(unreachable).arg(&file).output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{}, line {}: {message}", page.name, block.line);
+            count += 1;
+        }
+    }
+    assert!(count >= 2, "{count}");
 }
 
 /// The first cells of the rows of all tables, without backticks.
