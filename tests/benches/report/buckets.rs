@@ -196,7 +196,7 @@ fn sharing(bench: &Bench, notes: &mut Vec<String>) -> Comparison {
         Zarrd::start_with("s3://bucket?recheck=0", &arguments, &bucket.s3().environment())
     };
     let servers = [0, 1].map(start);
-    let contestants = [("two servers", &servers[..]), ("one server", &servers[..1])];
+    let contestants = [("two servers", &servers[..]), ("one zarrd", &servers[..1])];
     let contestants = contestants.map(|(name, servers)| {
         let turn = move |round: usize| {
             // Long enough that the first and last requests, which do not overlap with others, count little.

@@ -46,7 +46,10 @@ mod summary;
 
 use std::{fs, process::ExitCode, time::Instant};
 
-use zarrd_tests::{benchmark::document::with_section, binary::workspace};
+use zarrd_tests::{
+    benchmark::{document::with_section, speed},
+    binary::workspace,
+};
 
 use crate::{
     options::Options,
@@ -80,7 +83,8 @@ fn main() -> ExitCode {
     }
     let run = format!("{run}\nIt took {} s.", begin.elapsed().as_secs());
     let summary = summary::of(&sections, &bench);
-    println!("{run}\n\n{summary}\n");
+    let [losses, extremes] = summary::losses_and_extremes(&sections, &bench);
+    println!("{run}\n\n{}\n\n{summary}\n\n{}\n", losses.1, extremes.1);
     for section in &sections {
         println!("# {}\n\n{}\n", section.name, section.text());
     }
@@ -91,17 +95,21 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if bench.options.write {
-        write(&run, &summary, &sections);
+        write(&run, &summary, [losses, extremes], &sections);
     }
     ExitCode::SUCCESS
 }
 
 /// Replaces the generated parts of the documents.
-fn write(run: &str, summary: &str, sections: &[Section]) {
+fn write(run: &str, summary: &str, extremes: [(&'static str, String); 2], sections: &[Section]) {
     let texts = sections.iter().map(|section| (section.name, section.text()));
-    let all = [("run", run.to_owned()), ("summary", summary.to_owned())].into_iter().chain(texts);
+    let all = [("run", run.to_owned()), ("summary", summary.to_owned())].into_iter().chain(extremes).chain(texts);
     replace("BENCHMARKS.md", all);
-    replace("README.md", [("summary", summary.to_owned())]);
+    let benchmarks = fs::read_to_string(workspace().join("BENCHMARKS.md")).unwrap_or_default();
+    match speed::table(&benchmarks) {
+        Ok(rows) => replace("README.md", [("speed", rows)]),
+        Err(error) => eprintln!("README.md is as it was: {error}"),
+    }
 }
 
 fn replace<'a>(file: &str, sections: impl IntoIterator<Item = (&'a str, String)>) {

@@ -1,8 +1,8 @@
-//! The most important results in a few sentences, for BENCHMARKS.md and README.md.
+//! The most important results in a few sentences, for BENCHMARKS.md.
 
 use zarrd_tests::benchmark::{
     comparison::{Comparison, Measured},
-    machine,
+    extremes, machine,
     table::{duration, number},
 };
 
@@ -20,6 +20,13 @@ pub(crate) fn of(sections: &[Section], bench: &Bench) -> String {
     );
     let found: Vec<String> = sentences.into_iter().flatten().map(|sentence| format!("- {sentence}")).collect();
     format!("{where_and_when}\n\n{}", found.join("\n"))
+}
+
+/// The sections of BENCHMARKS.md that say where zarrd loses, and that have the best and the worst row of each section.
+pub(crate) fn losses_and_extremes(sections: &[Section], bench: &Bench) -> [(&'static str, String); 2] {
+    let texts: Vec<(&str, String)> = sections.iter().map(|section| (section.name, section.text())).collect();
+    let cache = bench.options.scale.cache >> 20;
+    [("losses", extremes::losses(&texts)), ("extremes", extremes::extremes(&texts, cache))]
 }
 
 /// Planes as a rate: the time depends on whether a plane is cached, so a median means little.
