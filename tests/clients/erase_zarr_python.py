@@ -35,7 +35,7 @@ def rejected(change):
         change()
     except NotImplementedError:
         return
-    raise AssertionError("fsspec's HTTP file system has learnt to erase: the README need not tell how to teach it")
+    raise AssertionError("fsspec's HTTP file system has learnt to erase: docs/start/python.md need not tell how to teach it")
 
 
 for format in (2, 3):

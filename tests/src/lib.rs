@@ -7,8 +7,8 @@
 //!   `cargo test -p zarrd-tests --test it conformance`.
 //! - API contract, `openapi.yaml` against validators and generated requests:
 //!   `cargo test -p zarrd-tests --test it contract`.
-//! - Documentation (code blocks of the README, benchmark summary) and module graph:
-//!   `cargo test -p zarrd-tests --test it -- readme module_graph`.
+//! - Documentation (code blocks, links, lengths, tables of the reference) and module graph:
+//!   `cargo test -p zarrd-tests --test it -- readme documents module_graph`.
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches` and
 //!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`; with all that they can write instead of
 //!   a sample: `cargo run --release -p zarrd-tests -- foreign-arrays`.
@@ -55,8 +55,8 @@
 //!   [`distant_bucket`] is a bucket that is slow, or fails.
 //! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
 //!   calls fail or wait.
-//! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
-//!   blocks.
+//! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares code blocks of the
+//!   documents, and measures their paragraphs and links.
 //! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
 //!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names, and
 //!   [`bucket_failures`] that of `garage-cluster`.

@@ -10,7 +10,7 @@ use crate::{
 
 /// The namespace and name of every codec that documents can name.
 ///
-/// The README's table, the fuzz targets and the test of the documented examples are checked against this list.
+/// The table of docs/reference/formats.md, the fuzz targets and the test of the documented examples are checked against this list.
 pub fn supported_codecs() -> impl Iterator<Item = (Namespace, &'static str)> {
     let documented = factories().filter(|factory| factory.namespace != Namespace::Model);
     documented.map(|factory| (factory.namespace, factory.name))

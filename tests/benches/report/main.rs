@@ -46,7 +46,10 @@ mod summary;
 
 use std::{fs, process::ExitCode, time::Instant};
 
-use zarrd_tests::{benchmark::document::with_section, binary::workspace};
+use zarrd_tests::{
+    benchmark::{document::with_section, speed},
+    binary::workspace,
+};
 
 use crate::{
     options::Options,
@@ -102,7 +105,11 @@ fn write(run: &str, summary: &str, extremes: [(&'static str, String); 2], sectio
     let texts = sections.iter().map(|section| (section.name, section.text()));
     let all = [("run", run.to_owned()), ("summary", summary.to_owned())].into_iter().chain(extremes).chain(texts);
     replace("BENCHMARKS.md", all);
-    replace("README.md", [("summary", summary.to_owned())]);
+    let benchmarks = fs::read_to_string(workspace().join("BENCHMARKS.md")).unwrap_or_default();
+    match speed::table(&benchmarks) {
+        Ok(rows) => replace("README.md", [("speed", rows)]),
+        Err(error) => eprintln!("README.md is as it was: {error}"),
+    }
 }
 
 fn replace<'a>(file: &str, sections: impl IntoIterator<Item = (&'a str, String)>) {

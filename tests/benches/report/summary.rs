@@ -1,4 +1,4 @@
-//! The most important results in a few sentences, for BENCHMARKS.md and README.md.
+//! The most important results in a few sentences, for BENCHMARKS.md.
 
 use zarrd_tests::benchmark::{
     comparison::{Comparison, Measured},

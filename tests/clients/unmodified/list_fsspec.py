@@ -45,7 +45,7 @@ try:
 except aiohttp.ClientResponseError as error:
     assert error.status == 400 and "/odd names/" in str(error.request_info.url), error
 else:
-    raise AssertionError("it finds what is below a name with a space; say so in the README")
+    raise AssertionError("it finds what is below a name with a space; say so in docs/reference/clients.md")
 globbed = {name.removeprefix(f"{lab}/") for name in files.glob(f"{lab}/weather-*.zarr")}
 assert len(globbed) == 4 and all(name.startswith("weather-v") for name in globbed), globbed
 

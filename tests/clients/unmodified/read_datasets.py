@@ -54,7 +54,7 @@ for format in (2, 3):
                     assert "PROPFIND" in str(error) and "405" in str(error), error
                     unlisted += 1
                     continue
-                raise AssertionError("obstore lists; say so in the README")
+                raise AssertionError("obstore lists; say so in docs/reference/clients.md")
             compare(xr.open_zarr(object_store(name), consolidated=consolidated), wanted)
         # Only the chunks of a selection are read.
         lazy = xr.open_zarr(f"{url}/store/lab/{name}", chunks={})

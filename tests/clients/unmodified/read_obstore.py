@@ -74,5 +74,5 @@ for listing in (lab.list().collect, lab.list_with_delimiter):
     except GenericError as error:
         assert "PROPFIND" in str(error) and "405" in str(error), error
         continue
-    raise AssertionError("obstore lists; say so in the README")
+    raise AssertionError("obstore lists; say so in docs/reference/clients.md")
 print(f"obstore {obstore.__version__} compared {len(files)} values and {arrays} arrays")

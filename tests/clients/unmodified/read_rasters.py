@@ -66,5 +66,5 @@ for missing, reason in (("v3.zarr/nothing", "No such file"), ("v3.zarr/sharded",
     except RasterioIOError as error:
         assert reason in str(error), error
         continue
-    raise AssertionError(f"{missing} is read; say so in the README")
+    raise AssertionError(f"{missing} is read; say so in docs/reference/clients.md")
 print(f"GDAL {rasterio.__gdal_version__} compared {compared} rasters")

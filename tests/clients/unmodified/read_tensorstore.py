@@ -25,7 +25,7 @@ try:
 except NotImplementedError as error:
     assert "does not support listing" in str(error), error
 else:
-    raise AssertionError("tensorstore lists; say so in the README")
+    raise AssertionError("tensorstore lists; say so in docs/reference/clients.md")
 
 arrays = [(f"v2.zarr/{name}", "zarr") for name in ("image", "deep/counts", "unwritten")]
 arrays += [(f"v3.zarr/{name}", "zarr3") for name in ("image", "deep/counts", "unwritten", "sharded")]

@@ -50,12 +50,12 @@ ways += 1
 warnings.simplefilter("ignore", NotGeoreferencedWarning)
 raster = f'ZARR:"/vsicurl/{place}"'
 with rasterio.Env(GDAL_HTTP_AUTH="ANY", GDAL_HTTP_USERPWD=f"any:{token}"), rasterio.open(raster) as image:
-    assert wanted.any() and not image.read(1).any(), "GDAL reads with ANY; say so in the README"
+    assert wanted.any() and not image.read(1).any(), "GDAL reads with ANY; say so in docs/reference/clients.md"
 reader = requests.post(f"{url}/token", json={"name": "reader", "allow": ["read:lab/"]}, headers=bearer).json()
 raster = raster.replace("v3.zarr", "v2.zarr")
 with rasterio.Env(GDAL_HTTP_USERPWD=f"any:{reader['token']}"), rasterio.open(raster) as image:
     assert requests.delete(f"{url}/token/{reader['id']}", headers=bearer).status_code == 204
-    assert not image.read(1).any(), "GDAL reports refused chunks; say so in the README"
+    assert not image.read(1).any(), "GDAL reports refused chunks; say so in docs/reference/clients.md"
 
 # Written with a token, and read back by xarray with the other scheme.
 document = {"zarr_format": 3, "node_type": "group", "attributes": {}, "members": {"x": {

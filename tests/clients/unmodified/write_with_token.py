@@ -155,7 +155,7 @@ try:
 except NotImplementedError as error:
     assert "PutMode::Overwrite" in str(error), error
 else:
-    raise AssertionError("obstore creates arrays in groups; say so in the README")
+    raise AssertionError("obstore creates arrays in groups; say so in docs/reference/clients.md")
 print(f"{len(ways)} ways to write with a token", flush=True)
 # Threads of tensorstore and obstore can crash Python while it ends.
 os._exit(0)

@@ -1,8 +1,10 @@
-//! The code blocks of the README, and the comparison of their output.
+//! The code blocks, paragraphs and links of the documents, and the comparison of what blocks print.
 
 mod blocks;
+mod prose;
 
-pub use blocks::{Block, blocks};
+pub use blocks::{Block, Marker, Page, blocks, module, pages};
+pub use prose::{Link, Paragraph, anchors, broken_links, links, paragraphs};
 
 /// True if the output matches the expected text. `…` matches any text within a line; a line of `…` matches any lines.
 pub fn matches(expected: &str, printed: &str) -> bool {
@@ -37,17 +39,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_parsed_with_their_output() {
-        let markdown = "# x\n```sh\nno\n```\n## A\n```sh\none\n\ntwo\n```\n\n```text\n1\n```\nwords\n```text\nnot of one\n```\n### deeper\n```python\nx = 1\n```\n## B\n```sh\nno\n```\n";
-        let found = blocks(markdown, "A");
-        let [sh, text, python] = &found[..] else { panic!("{found:?}") };
+    fn blocks_are_parsed_with_their_output_and_markers() {
+        let markdown = "# x\n```sh\nno\n```\n<!-- snippets: store -->\n```sh\none\n\ntwo\n```\n\n```text\n1\n```\nwords\n```text\nnot of one\n```\n### deeper\n<!-- not run: slow -->\n```sh\nx\n```\n*Not run here: R is missing.*\n\n```r\nx\n```\n<!-- snippets: folder -->\n```python\nx = 1\n```\n";
+        let found = blocks(markdown);
+        let [before, sh, text, slow, r, python] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((before.line, before.is_run()), (2, false));
         assert_eq!((sh.line, sh.text.as_str(), sh.prints.as_deref()), (6, "one\n\ntwo\n", Some("1\n")));
+        assert_eq!(sh.marker, Some(Marker { line: 5, text: "store".to_owned() }));
+        assert!(sh.is_run());
         assert_eq!((text.language.as_str(), text.prints.as_deref()), ("text", None));
+        assert_eq!((slow.not_run.as_deref(), slow.is_run()), (Some("slow"), false));
+        assert_eq!((r.language.as_str(), r.not_run.as_deref()), ("r", Some("R is missing.")));
         assert_eq!(
-            (python.language.as_str(), python.text.as_str(), python.prints.as_deref()),
-            ("python", "x = 1\n", None)
+            (python.text.as_str(), python.prints.as_deref(), python.not_run.as_deref()),
+            ("x = 1\n", None, None)
         );
-        assert_eq!(blocks(markdown, "C"), []);
+        assert_eq!(python.marker.as_ref().map(|marker| marker.text.as_str()), Some("folder"));
     }
 
     #[test]

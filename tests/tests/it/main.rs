@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod backups;
 mod browsers;
 mod build_cache;
 mod command_line;
@@ -20,6 +21,7 @@ mod contract;
 mod converted_masks;
 mod corruption;
 mod document_patches;
+mod documents;
 mod durability;
 mod failing_calls;
 mod failing_sync;

@@ -1,4 +1,4 @@
-//! Caddy and nginx in front of zarrd, with the configurations in the README.
+//! Caddy and nginx in front of zarrd, with the configurations in docs/operate/tls.md.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ const CONFIGURATION: &str = "configuration";
 /// The address of the clients. The proxy connects from another one, which the server trusts.
 const CLIENT: &str = "127.0.0.2";
 
-/// A proxy for which the README has a configuration.
+/// A proxy for which the page has a configuration.
 #[derive(Clone, Copy, Debug)]
 enum Program {
     Caddy,
@@ -62,7 +62,7 @@ impl Program {
         command
     }
 
-    /// The language of its configuration in the README.
+    /// The language of its configuration in the page.
     fn language(self) -> &'static str {
         match self {
             Self::Caddy => "caddy",
@@ -70,7 +70,7 @@ impl Program {
         }
     }
 
-    /// The configuration in the README with other ports and files, and what the program needs to run in a directory.
+    /// The configuration in the page with other ports and files, and what the program needs to run in a directory.
     fn configuration(self, dir: &Path, port: u16, server: &Server) -> String {
         let [certificate, key] = ["cert.pem", "key.pem"].map(|name| dir.join(name).display().to_string());
         let upstream = ("127.0.0.1:8000", server.url("").trim_start_matches("http://").to_owned());
@@ -98,12 +98,12 @@ impl Program {
         }
     }
 
-    /// The configuration in the README with these replacements.
+    /// The configuration in the page with these replacements.
     fn recipe(self, replacements: &[(&str, String)]) -> String {
-        let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
-        let block = blocks(&readme, "TLS").into_iter().find(|block| block.language == self.language()).unwrap();
+        let page = fs::read_to_string(workspace().join("docs/operate/tls.md")).unwrap();
+        let block = blocks(&page).into_iter().find(|block| block.language == self.language()).unwrap();
         replacements.iter().fold(block.text, |recipe, (documented, actual)| {
-            assert!(recipe.contains(documented), "{documented:?} is not in the README");
+            assert!(recipe.contains(documented), "{documented:?} is not in the page");
             recipe.replace(documented, actual)
         })
     }

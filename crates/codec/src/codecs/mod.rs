@@ -2,7 +2,7 @@
 //!
 //! The first line of a codec's module names the codec; its documentation has an example of its configuration. A new
 //! codec is a new module with an entry in [`FACTORIES`], a chain in the fuzz target `decode`, and its name in
-//! README.md; tests fail while one of these is missing.
+//! docs/reference/formats.md; tests fail while one of these is missing.
 
 use crate::CodecFactory;
 
