@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The most bytes of a chunk that is chosen, uncompressed.
-pub const MAX_CHUNK: u64 = 1 << 20;
+pub(super) const MAX_CHUNK: u64 = 1 << 20;
 /// The extent as which one of 0 counts, along which an array will grow.
 const GROWING_EXTENT: u64 = 1024;
 /// The size as which an element of variable length counts, in bytes.
@@ -41,7 +41,7 @@ pub(super) fn complete(document: &Json, format: ZomFormat) -> Json {
 }
 
 /// The shape of the chunks of an array, whose elements have this size in bytes; `None` for variable length.
-pub fn chunk_shape(shape: &[u64], element_size: Option<usize>) -> Vec<u64> {
+pub(super) fn chunk_shape(shape: &[u64], element_size: Option<usize>) -> Vec<u64> {
     let size = element_size.map_or(VARIABLE_SIZE, |size| size as u64).max(1);
     let mut chunks: Vec<u64> =
         shape.iter().map(|extent| if *extent == 0 { GROWING_EXTENT } else { *extent }).collect();
