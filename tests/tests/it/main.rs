@@ -19,6 +19,7 @@ mod contention;
 mod contract;
 mod converted_masks;
 mod corruption;
+mod datasets;
 mod document_patches;
 mod durability;
 mod failing_calls;

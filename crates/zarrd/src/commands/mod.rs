@@ -1,5 +1,6 @@
 //! Commands.
 
+mod append;
 mod check;
 mod compact;
 mod copied_access;
@@ -29,7 +30,7 @@ use zarrd_store::{ListableStore, PageRequest, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig, HealthConfig,
+        AppendConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig, HealthConfig,
         ImportConfig, Location, LogConfig, NodeConfig, ServeConfig, ShareConfig, StatsConfig, TokenConfig,
     },
     error::Error,
@@ -72,6 +73,7 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Info(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
         Command::Get(args) => ignore_broken_pipe(get::run(GetConfig::new(args, file)?).await),
         Command::Stats(args) => ignore_broken_pipe(stats::run(StatsConfig::new(args, file)?).await),
+        Command::Append(args) => append::run(AppendConfig::new(args)?).await,
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,

@@ -2,6 +2,7 @@
 //! are resolved into one struct per command.
 
 mod anonymous;
+mod append;
 mod expiry;
 mod file;
 mod location;
@@ -37,6 +38,7 @@ pub(crate) use resolved::{
     WriteLimits,
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
+pub(crate) use append::AppendConfig;
 pub(crate) use shares::ShareConfig;
 pub(crate) use token_directory::{ACCESS, TokenDirectory};
 pub(crate) use tokens::{TokenCommand, TokenConfig};
