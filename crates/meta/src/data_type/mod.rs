@@ -18,6 +18,7 @@ mod bfloat16;
 mod binary_float;
 mod bool;
 mod calendar;
+mod casting;
 mod complex;
 mod fixed_bytes;
 mod fixed_text;
@@ -34,6 +35,7 @@ mod variable_array;
 mod variable_bytes;
 mod variable_text;
 
+pub use casting::{Casting, CastingError};
 pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 
 /// The type of an array's elements. Clones share one value.
@@ -123,6 +125,12 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     /// True for moments and durations.
     fn is_time(&self) -> bool {
         false
+    }
+
+    /// The length of one count of a moment or a duration in nanoseconds; `None` for other types, and for counts that have
+    /// no fixed length or are shorter.
+    fn count_nanoseconds(&self) -> Option<i128> {
+        None
     }
 
     /// True for elements that stand for a missing value by themselves: NaN, and "not a time".
