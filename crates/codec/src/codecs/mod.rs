@@ -13,6 +13,7 @@ mod blosc;
 mod bounded_output;
 mod bytes;
 mod bz2;
+mod cast_value;
 mod categorize;
 mod checksum;
 mod crc32;
@@ -62,6 +63,7 @@ pub(crate) static FACTORIES: &[&[CodecFactory]] = &[
     blosc::FACTORIES,
     bytes::FACTORIES,
     bz2::FACTORIES,
+    cast_value::FACTORIES,
     categorize::FACTORIES,
     crc32::FACTORIES,
     crc32c::FACTORIES,

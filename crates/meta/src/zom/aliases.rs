@@ -53,6 +53,7 @@ static CLASSES: &[(&str, &str, &str)] = &[
 /// and the next.
 const ARRAY_TO_ARRAY: &[&str] = &[
     "bitround",
+    "cast_value",
     "numcodecs.astype",
     "numcodecs.bitround",
     "numcodecs.delta",
