@@ -18,6 +18,7 @@ mod categorize;
 mod checksum;
 mod crc32;
 mod crc32c;
+mod decode_only;
 mod deflate;
 mod delta;
 #[cfg(test)]

@@ -25,14 +25,21 @@ impl Format {
     pub(super) fn of(data_type: &DataType) -> Option<Self> {
         let integer = |is_signed, bits| Self::Integer { is_signed, bits };
         Some(match data_type.name().as_str() {
+            "int2" => integer(true, 2),
+            "int4" => integer(true, 4),
             "int8" => integer(true, 8),
             "int16" => integer(true, 16),
             "int32" => integer(true, 32),
             "int64" => integer(true, 64),
+            "uint2" => integer(false, 2),
+            "uint4" => integer(false, 4),
             "uint8" => integer(false, 8),
             "uint16" => integer(false, 16),
             "uint32" => integer(false, 32),
             "uint64" => integer(false, 64),
+            "float8_e3m4" => Self::Float { exponent: 3, mantissa: 4 },
+            "float8_e4m3" => Self::Float { exponent: 4, mantissa: 3 },
+            "float8_e5m2" => Self::Float { exponent: 5, mantissa: 2 },
             "float16" => Self::Float { exponent: 5, mantissa: 10 },
             "bfloat16" => Self::Float { exponent: 8, mantissa: 7 },
             "float32" => Self::Float { exponent: 8, mantissa: 23 },
@@ -48,7 +55,7 @@ impl Format {
     /// The size of an element in bytes.
     pub(super) fn size(self) -> usize {
         match self {
-            Self::Integer { bits, .. } => bits as usize / 8,
+            Self::Integer { bits, .. } => bits.div_ceil(8) as usize,
             Self::Float { exponent, mantissa } => (1 + exponent + mantissa) as usize / 8,
         }
     }
@@ -59,7 +66,10 @@ impl Format {
 
     /// The bits of an equal number: one zero and one NaN stand for all.
     pub(super) fn normalized(self, bits: u64) -> u64 {
-        let Self::Float { exponent, mantissa } = self else { return bits };
+        let (exponent, mantissa) = match self {
+            Self::Integer { bits: width, .. } => return bits & low_bits(width),
+            Self::Float { exponent, mantissa } => (exponent, mantissa),
+        };
         let magnitude = bits & !(1 << (exponent + mantissa));
         let infinity = low_bits(exponent) << mantissa;
         match magnitude {
@@ -73,7 +83,8 @@ impl Format {
     pub(super) fn number(self, bits: u64) -> Number {
         match self {
             Self::Integer { is_signed, bits: width } => {
-                let is_negative = is_signed && bits >> (width - 1) & 1 == 1;
+                let bits = bits & low_bits(width);
+                let is_negative = is_signed && bits >> (width - 1) == 1;
                 let significand = if is_negative { bits.wrapping_neg() & low_bits(width) } else { bits };
                 Number::Finite { is_negative, significand, exponent: 0 }
             }
