@@ -78,6 +78,8 @@ static CASES: &[(Preserved, Position, &[&str], &str)] = &[
     (All, After, NUMBERS, r#"["numcodecs.lz4"]"#),
     (All, After, NUMBERS, r#"[{"name":"numcodecs.lz4","configuration":{"acceleration":50}}]"#),
     (All, After, NUMBERS, r#"["numcodecs.bz2"]"#),
+    (All, Alone, &["int32", "uint64", "float16"], r#"["numcodecs.pcodec"]"#),
+    (All, After, &["float32", "int16"], r#"[{"name":"numcodecs.pcodec","configuration":{"level":2,"delta_spec":"try_lookback","equal_pages_up_to":300}}]"#),
     (All, After, NUMBERS, r#"[{"name":"numcodecs.bz2","configuration":{"level":9}}]"#),
     (All, After, NUMBERS, r#"["numcodecs.lzma"]"#),
     (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":1,"check":0,"preset":0}}]"#),

@@ -40,6 +40,7 @@ mod mixed_endian;
 mod numbers;
 mod packbits_numcodecs;
 mod packbits_v3;
+mod pcodec;
 mod python_json;
 mod python_text;
 mod quantize;
@@ -79,6 +80,7 @@ pub(crate) static FACTORIES: &[&[CodecFactory]] = &[
     mixed_endian::FACTORIES,
     packbits_numcodecs::FACTORIES,
     packbits_v3::FACTORIES,
+    pcodec::FACTORIES,
     quantize::FACTORIES,
     scale_offset::FACTORIES,
     sharding::FACTORIES,

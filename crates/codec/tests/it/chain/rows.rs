@@ -551,4 +551,33 @@ pub(crate) const ROWS: &[Row] = &[
         elements: Fixed("0000803f0000964300ff7f470000004000000000003c1c46"),
         writer: Exact,
     },
+    Row {
+        name: "pcodec",
+        data_type: r#""int16""#,
+        shape: &[2, 3],
+        codecs: r#"[{"name":"numcodecs.pcodec","configuration":{"level":8}}]"#,
+        chunk: "70636f21030082010401080500000010000000800180fe7f2c810000fffff15800",
+        elements: Fixed("0100feff2c010080ff7ff1d8"),
+        writer: Exact,
+    },
+    Row {
+        name: "pcodec, transposed, and crc32c",
+        data_type: r#""float64""#,
+        shape: &[2, 3],
+        codecs: r#"[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"numcodecs.pcodec","configuration":{"level":12,"mode_spec":"classic","delta_spec":"try_consecutive","delta_encoding_order":1}},{"name":"crc32c"}]"#,
+        chunk: "70636f210300820104010605000000100000000000000000000002000000000000f0bfffffffffffffff3f0000000000c072c0ffffffffffff1f3f00000000c0ffdfc0ffffffff7f783c3f00018b3f0e",
+        elements: Fixed(
+            "000000000000f03f0000000000c0724000000000c0ffdf4000000000000000c0000000000000e0c0000000008087c3c0",
+        ),
+        writer: Exact,
+    },
+    Row {
+        name: "v2, pcodec",
+        data_type: r#""<u4""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"little"}],["numcodecs","pcodec",{"level":8}]]"#,
+        chunk: "70636f210300820104010105000000210010000000f00000fcff7f000a0200c0ffbf120000f8ffe3b100",
+        elements: Fixed("01000000feffffff2c0100000080ffffff7f0000f1d8ffff"),
+        writer: Exact,
+    },
 ];
