@@ -28,6 +28,7 @@ mod json_value;
 mod object;
 mod raw;
 mod registry;
+mod small;
 mod structs;
 mod text;
 mod time;
@@ -119,6 +120,11 @@ pub trait ElementType: fmt::Debug + Send + Sync {
 
     /// The number type, if the type is a plain number.
     fn number(&self) -> Option<Number> {
+        None
+    }
+
+    /// The number of bits of a number that is in the lower bits of a byte.
+    fn packed_bits(&self) -> Option<u32> {
         None
     }
 
