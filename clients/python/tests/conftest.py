@@ -16,6 +16,7 @@ hypothesis.settings.register_profile(
     max_examples=EXAMPLES,
     deadline=None,
     print_blob=True,
+    phases=[phase for phase in hypothesis.Phase if phase is not hypothesis.Phase.explain],
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.load_profile("zarrd")

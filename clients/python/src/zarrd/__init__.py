@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._array import Array, Selection
 from ._errors import (
     ConflictError,
     ConnectionFailed,
@@ -23,6 +24,7 @@ from ._errors import (
     UnavailableError,
     ZarrdError,
 )
+from ._group import Group, connect
 from ._http import Retries
 from ._server import Server
 from ._version import __version__
@@ -31,14 +33,17 @@ if TYPE_CHECKING:
     from ._store import ZarrStore
 
 __all__ = [
+    "Array",
     "ConflictError",
     "ConnectionFailed",
     "ForbiddenError",
+    "Group",
     "InvalidRequestError",
     "NotFoundError",
     "NotZarrdError",
     "PreconditionFailedError",
     "Retries",
+    "Selection",
     "Server",
     "ServerTooOldError",
     "TooLargeError",
@@ -47,6 +52,7 @@ __all__ = [
     "ZarrStore",
     "ZarrdError",
     "__version__",
+    "connect",
 ]
 
 
