@@ -11,6 +11,7 @@ __all__ = [
     "ForbiddenError",
     "InvalidRequestError",
     "NotFoundError",
+    "NotLazyError",
     "NotZarrdError",
     "PreconditionFailedError",
     "ServerTooOldError",
@@ -102,6 +103,10 @@ class NotZarrdError(ZarrdError):
 
 class ServerTooOldError(ZarrdError, NotImplementedError):
     """The server does not know this request; a newer zarrd does."""
+
+
+class NotLazyError(TypeError):
+    """A variable is no longer what the server has stored, so the server cannot compute with it."""
 
 
 _BY_STATUS: dict[int, type[ZarrdError]] = {
