@@ -11,12 +11,14 @@ import pytest
 import zarrd
 
 EXAMPLES = int(os.environ.get("ZARRD_EXAMPLES", "15"))
+SHRINK = "ZARRD_SHRINK" in os.environ
 hypothesis.settings.register_profile(
     "zarrd",
     max_examples=EXAMPLES,
     deadline=None,
     print_blob=True,
-    phases=[phase for phase in hypothesis.Phase if phase is not hypothesis.Phase.explain],
+    # Shrinking takes a request for each step, so that it is done on demand only.
+    phases=[each for each in hypothesis.Phase if each.name != "explain" and (SHRINK or each.name != "shrink")],
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.load_profile("zarrd")

@@ -27,6 +27,7 @@ from ._errors import (
 )
 from ._group import Group, connect
 from ._http import Retries
+from ._importer import import_file
 from ._server import Server
 from ._version import __version__
 
@@ -55,6 +56,7 @@ __all__ = [
     "ZarrdError",
     "__version__",
     "connect",
+    "import_file",
 ]
 
 

@@ -42,7 +42,12 @@ class LazyArray(BackendArray):
         self._elements: NDArray | None = None
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        if self._elements is None and isinstance(key, indexing.VectorizedIndexer) and self._points_are_few(key):
+        if not isinstance(key, indexing.VectorizedIndexer):
+            return self._outer(key.tuple)
+        empty = _vectorized_shape(key.tuple, self.shape)
+        if 0 in empty:
+            return np.empty(empty, self.dtype)
+        if self._elements is None and self._points_are_few(key):
             return self._points(key)
         support = indexing.IndexingSupport.OUTER
         return indexing.explicit_indexing_adapter(key, self.shape, support, self._outer)
@@ -109,6 +114,12 @@ def result_shape(key: tuple[Any, ...], extents: tuple[int, ...]) -> tuple[int, .
         elif isinstance(each, np.ndarray):
             shape.append(each.size)
     return tuple(shape)
+
+
+def _vectorized_shape(key: tuple[Any, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
+    points = np.broadcast_shapes(*(each.shape for each in key if isinstance(each, np.ndarray)))
+    rest = [len(range(*each.indices(size))) for each, size in zip(key, extents, strict=True) if isinstance(each, slice)]
+    return (*points, *rest)
 
 
 def selection_text(key: tuple[Any, ...], extents: tuple[int, ...]) -> str:
