@@ -26,5 +26,7 @@ class ServerBuildHook(BuildHookInterface[Any]):
 
 def glibc(binary: str) -> int:
     """The minor version of glibc 2 that a program needs: the newest of its symbol versions, at least 17."""
-    symbols = subprocess.run(["readelf", "--version-info", "--wide", binary], check=True, capture_output=True, text=True)
+    symbols = subprocess.run(
+        ["readelf", "--version-info", "--wide", binary], check=True, capture_output=True, text=True
+    )
     return max(17, *(int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", symbols.stdout)))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+
 import zarrd
 
 EXAMPLES = int(os.environ.get("ZARRD_EXAMPLES", "15"))

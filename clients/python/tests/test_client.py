@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+
 import zarrd
 
 
@@ -89,7 +90,9 @@ def test_groups(group: zarrd.Group) -> None:
 def test_types(group: zarrd.Group, data: Any) -> None:
     array = group.create_array("a", data=data)
     found = np.asarray(array[...])
-    assert found.dtype == data.dtype.newbyteorder("=") and np.array_equal(found, data, equal_nan=data.dtype.kind in "fcM")
+    assert found.dtype == data.dtype.newbyteorder("=") and np.array_equal(
+        found, data, equal_nan=data.dtype.kind in "fcM"
+    )
     opened = zarr.open_array(array.url, mode="r")[...]
     assert np.array_equal(opened, data, equal_nan=data.dtype.kind in "fcM")
     if data.ndim == 1:

@@ -8,10 +8,11 @@ from typing import Any
 
 import fsspec
 import pytest
-import zarrd
 from zarr.core.buffer import Buffer, cpu
 from zarr.storage import FsspecStore
 from zarr.testing.store import StoreTests
+
+import zarrd
 from zarrd.fsspec import ZarrdFileSystem, ZarrdsFileSystem
 
 

@@ -9,8 +9,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import zarr
-import zarrd
 from hypothesis import given
+
+import zarrd
 
 DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "M8[s]", "m8[ms]", "U3", "S2", ">i2", "text"]
 shapes = npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)
@@ -52,7 +53,11 @@ def indices(draw: Any, shape: Any) -> Any:
         if kind == "mask":
             parts[at] = np.array(draw(st.lists(st.booleans(), min_size=extent, max_size=extent)), bool)
         elif extent:
-            size = draw(npst.array_shapes(min_dims=1, max_dims=2, max_side=4)) if kind == "matrix" else draw(st.integers(0, 5))
+            size = (
+                draw(npst.array_shapes(min_dims=1, max_dims=2, max_side=4))
+                if kind == "matrix"
+                else draw(st.integers(0, 5))
+            )
             parts[at] = draw(npst.arrays(np.int64, size, elements=st.integers(-extent, extent - 1)))
     return tuple(parts)
 

@@ -8,12 +8,13 @@ import fsspec
 import hypothesis
 import pytest
 import zarr
-import zarrd
 from conftest import EXAMPLES
 from hypothesis.stateful import run_state_machine_as_test
 from zarr.core.sync import sync
 from zarr.storage import FsspecStore
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
+
+import zarrd
 
 SETTINGS = hypothesis.settings(
     max_examples=max(2, EXAMPLES // 4),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+
 import zarrd
 
 pytestmark = [

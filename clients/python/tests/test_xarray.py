@@ -11,8 +11,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import xarray as xr
-import zarrd
 from hypothesis import assume, given
+
+import zarrd
 from zarrd import NotLazyError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -100,7 +101,11 @@ def written(draw: Any, dataset: xr.Dataset, url: str, zarr_format: Any, **more: 
 
 def equal(first: Any, second: Any) -> bool:
     if isinstance(first, dict):
-        return isinstance(second, dict) and first.keys() == second.keys() and all(equal(first[k], second[k]) for k in first)
+        return (
+            isinstance(second, dict)
+            and first.keys() == second.keys()
+            and all(equal(first[k], second[k]) for k in first)
+        )
     if isinstance(first, (float, np.floating)) and first != first:
         return bool(type(first) is type(second) and second != second)
     return bool(np.all(first == second)) and type(first) is type(second)
@@ -110,7 +115,10 @@ def same(found: xr.Dataset, expected: xr.Dataset) -> None:
     assert {**found.encoding, "source": 0} == {**expected.encoding, "source": 0}
     for name, variable in expected.variables.items():
         assert found.variables[name].dtype == variable.dtype, name
-        assert equal(found.variables[name].encoding, variable.encoding), (found.variables[name].encoding, variable.encoding)
+        assert equal(found.variables[name].encoding, variable.encoding), (
+            found.variables[name].encoding,
+            variable.encoding,
+        )
     xr.testing.assert_identical(found.load(), expected.load())
 
 
@@ -118,13 +126,18 @@ def same(found: xr.Dataset, expected: xr.Dataset) -> None:
 def test_datasets(url: str, data: Any) -> None:
     dataset, zarr_format = data.draw(datasets()), data.draw(st.sampled_from([2, 3]))
     written(data.draw, dataset, url, zarr_format)
-    options = data.draw(st.sampled_from([{}, {}, {"decode_times": False}, {"mask_and_scale": False}, {"decode_timedelta": True}]))
+    options = data.draw(
+        st.sampled_from([{}, {}, {"decode_times": False}, {"mask_and_scale": False}, {"decode_timedelta": True}])
+    )
     expected = xr.open_zarr(url, chunks=None, **options)
     same(xr.open_dataset(url, engine="zarrd", **options), expected)
     same(xr.open_dataset(url.replace("zarrd:", "http:").replace("/generated", "/store/generated"), engine="zarrd", **options),
          xr.open_zarr(url, chunks=None, **options))  # fmt: skip
     dropped = data.draw(st.sampled_from(sorted(map(str, dataset.variables))))
-    same(xr.open_dataset(url, drop_variables=dropped, engine="zarrd"), xr.open_zarr(url, chunks=None, drop_variables=dropped))
+    same(
+        xr.open_dataset(url, drop_variables=dropped, engine="zarrd"),
+        xr.open_zarr(url, chunks=None, drop_variables=dropped),
+    )
 
 
 @given(st.data())
@@ -246,7 +259,9 @@ def step(draw: Any, dataset: xr.Dataset) -> Callable[[xr.Dataset], xr.Dataset]:
 def test_functions_equal_or_raise(url: str, data: Any) -> None:
     dataset, zarr_format = data.draw(datasets()), data.draw(st.sampled_from([2, 3]))
     written(data.draw, dataset, url, zarr_format)
-    decode = data.draw(st.sampled_from([{}, {}, {}, {"decode_cf": False}, {"mask_and_scale": False}, {"decode_times": False}]))
+    decode = data.draw(
+        st.sampled_from([{}, {}, {}, {"decode_cf": False}, {"mask_and_scale": False}, {"decode_times": False}])
+    )
     found = xr.open_dataset(url, engine="zarrd", **decode)
     expected = xr.open_dataset(url, engine="zarr", **decode).load()
     for _ in range(data.draw(st.integers(0, 4))):
@@ -258,7 +273,9 @@ def test_functions_equal_or_raise(url: str, data: Any) -> None:
         found, expected = act(found), after
     xr.testing.assert_identical(found.copy(deep=True).compute(), expected.compute())
     function = data.draw(st.sampled_from(FUNCTIONS))
-    dims = data.draw(st.one_of(st.none(), st.lists(st.sampled_from(sorted(map(str, expected.dims)) or ["none"]), unique=True)))
+    dims = data.draw(
+        st.one_of(st.none(), st.lists(st.sampled_from(sorted(map(str, expected.dims)) or ["none"]), unique=True))
+    )
     options = data.draw(st.sampled_from([{}, {}, {"skipna": False}, {"skipna": True}, {"keep_attrs": False}]))
     if function == "count":
         options = {key: value for key, value in options.items() if key != "skipna"}
@@ -278,8 +295,14 @@ def test_functions_equal_or_raise(url: str, data: Any) -> None:
         assert got.attrs.keys() == variable.attrs.keys()
         if variable.dtype.kind in "fc":
             # Sums of xarray have rounding errors, those of the server have not.
-            tolerance = {2: 2e-2, 4: 1e-4, 8: 1e-4 if variable.dtype.kind == "c" else 1e-10}.get(variable.dtype.itemsize, 1e-9)
-            assert np.allclose(got.values, variable.values, rtol=tolerance, atol=tolerance, equal_nan=True), (name, got, variable)
+            tolerance = {2: 2e-2, 4: 1e-4, 8: 1e-4 if variable.dtype.kind == "c" else 1e-10}.get(
+                variable.dtype.itemsize, 1e-9
+            )
+            assert np.allclose(got.values, variable.values, rtol=tolerance, atol=tolerance, equal_nan=True), (
+                name,
+                got,
+                variable,
+            )
         else:
             assert np.array_equal(got.values, variable.values), (name, got, variable)
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-import zarrd
 from zarr.core.buffer import Buffer, cpu, default_buffer_prototype
 from zarr.testing.store import StoreTests
+
+import zarrd
 from zarrd._http import Connection
 from zarrd._loop import run
 

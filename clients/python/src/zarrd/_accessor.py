@@ -83,7 +83,9 @@ def _stored(name: Hashable, variable: xr.Variable, instead: str) -> _Stored:
     if functions != array.decoding or (functions and not array.decodes_fully) or len(chosen) > 1:
         raise NotLazyError(f"{name!r} is decoded in a way that the server does not have: use {instead}")
     if array.dtype.kind not in "biufc" or variable.dtype.kind not in "biufc":
-        raise NotLazyError(f"{name!r} has elements of {variable.dtype}, which the server does not compute with here: use {instead}")
+        raise NotLazyError(
+            f"{name!r} has elements of {variable.dtype}, which the server does not compute with here: use {instead}"
+        )
     key = chosen[0] if chosen else (slice(None),) * len(array.shape)
     return _Stored(array, key, "cf" if functions else "none")
 
@@ -253,7 +255,9 @@ def _encoded(name: str, new: xr.Variable, stored: xr.Variable) -> Any:
     for key in ("units", "calendar"):
         wanted, found = stored.encoding.get(key), encoded.attrs.get(key)
         if wanted is not None and found is not None and wanted != found:
-            raise ValueError(f"the times of {name!r} cannot be stored exactly in {wanted!r}; xarray would use {found!r}")
+            raise ValueError(
+                f"the times of {name!r} cannot be stored exactly in {wanted!r}; xarray would use {found!r}"
+            )
     values = np.asarray(encoded.values)
     if values.dtype.kind in "OT":
         values = values.astype("U")
@@ -268,7 +272,9 @@ class DataArrayAccessor:
 
     def __getattr__(self, function: str) -> Any:
         if function not in _FUNCTIONS:
-            raise AttributeError(f"the server computes {', '.join(_FUNCTIONS)} of an xarray.DataArray, and not {function!r}")
+            raise AttributeError(
+                f"the server computes {', '.join(_FUNCTIONS)} of an xarray.DataArray, and not {function!r}"
+            )
 
         def reduce(dim: Any = None, **options: Any) -> xr.DataArray:
             dataset = self._array._to_temp_dataset()
@@ -279,6 +285,7 @@ class DataArrayAccessor:
         return reduce
 
 
-xr.register_dataset_accessor("zarrd")(DatasetAccessor)
-xr.register_dataarray_accessor("zarrd")(DataArrayAccessor)
-
+_register: Any = xr.register_dataset_accessor
+_register("zarrd")(DatasetAccessor)
+_register = xr.register_dataarray_accessor
+_register("zarrd")(DataArrayAccessor)

@@ -76,7 +76,11 @@ def parse_address(url: str) -> Address:
     if parts.query or (parts.fragment and "browse" not in segments):
         raise ValueError(f"{url!r} has a query; give the URL of the node alone, and what is selected as an index")
     link: list[str] = []
-    if "s" in segments and (at := segments.index("s")) + 1 < len(segments) and segments[at + 1].startswith("zarrdlink_"):
+    if (
+        "s" in segments
+        and (at := segments.index("s")) + 1 < len(segments)
+        and segments[at + 1].startswith("zarrdlink_")
+    ):
         link, segments = segments[: at + 2], segments[at + 2 :]
     native = parts.scheme in ("zarrd", "zarrds")
     if "browse" in segments and not native:

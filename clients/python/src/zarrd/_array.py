@@ -370,7 +370,9 @@ class Points:
                 raise IndexError(f"indices of points are integers, and not {column.dtype}")
             wrong = (column < -extent) | (column >= extent)
             if np.any(wrong):
-                raise IndexError(f"index {column[wrong][0]} is out of bounds for dimension {dimension} with size {extent}")
+                raise IndexError(
+                    f"index {column[wrong][0]} is out of bounds for dimension {dimension} with size {extent}"
+                )
         shape = columns[0].shape
         if columns[0].size == 0:
             return np.empty(shape, array.dtype)

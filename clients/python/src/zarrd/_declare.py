@@ -57,7 +57,9 @@ def array_document(
     elif compressor == "gzip":
         codecs.append({"name": "gzip", "configuration": {"level": 5}})
     elif compressor is not None:
-        raise ValueError(f"compressor has to be 'zstd', 'gzip' or None, not {compressor!r}; others can be declared with put")
+        raise ValueError(
+            f"compressor has to be 'zstd', 'gzip' or None, not {compressor!r}; others can be declared with put"
+        )
     outer = inner
     if shards is not None:
         outer = tuple(int(each) for each in shards)
@@ -106,7 +108,9 @@ def _fill(value: Any, kind: np.dtype[Any], name: Any) -> Any:
     if kind.kind == "U":
         return "" if value is None else str(value)
     if kind.kind in "mM":
-        return "NaT" if value is None or np.isnat(np.asarray(value, kind)) else int(np.asarray(value, kind).astype("i8"))
+        return (
+            "NaT" if value is None or np.isnat(np.asarray(value, kind)) else int(np.asarray(value, kind).astype("i8"))
+        )
     scalar = np.zeros((), kind) if value is None else np.asarray(value, kind)
     if kind.kind == "c":
         return [_float(scalar.real), _float(scalar.imag)]

@@ -76,7 +76,9 @@ async def read(connection: Connection, path: str, parameters: Mapping[str, Any],
     if kind.startswith(JSON):
         return decode(response.body, "json", shape)
     name = response.headers.get("Zarr-Data-Type", "")
-    form = {"string": "text", "bytes": "bytes", "variable_length_bytes": "bytes", "bfloat16": "bfloat16"}.get(name, form)
+    form = {"string": "text", "bytes": "bytes", "variable_length_bytes": "bytes", "bfloat16": "bfloat16"}.get(
+        name, form
+    )
     if form in ("text", "bytes", "bfloat16"):
         return decode(response.body, form, shape)
     return np.frombuffer(response.body, np.dtype(name).newbyteorder("<")).reshape(shape).copy()
@@ -257,13 +259,13 @@ async def ready(connection: Connection) -> dict[str, Any]:
     except (ValueError, NotFoundError):
         raise NotZarrdError(f"{base} is not a zarrd server: {base}/readyz is not JSON") from None
     if response.status == 503 and isinstance(found, dict) and "guarantees" not in found:
-        raise UnavailableError(f"{base} is not ready: {found.get('detail', found.get('problem', 'try again'))}", status=503)
-    if not isinstance(found, dict) or "writable" not in found and "guarantees" not in found:
+        raise UnavailableError(
+            f"{base} is not ready: {found.get('detail', found.get('problem', 'try again'))}", status=503
+        )
+    if not isinstance(found, dict) or ("writable" not in found and "guarantees" not in found):
         raise NotZarrdError(
             f"{base} is not a zarrd server, or another path of one; give the address that `zarrd serve` printed"
         )
     if "guarantees" not in found:
         raise ServerTooOldError(f"{base} is a zarrd from before 0.1, which this client does not know; update it")
     return found
-
-

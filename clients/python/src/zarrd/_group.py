@@ -150,9 +150,11 @@ class Group(_Node):
 
             address = type(self._connection.address)(self._connection.address.base, full)
             store = ZarrStore(Connection(address, self._connection.token, self._connection.retries))
-            dataset = value.to_dataset(name=value.name or full.rpartition("/")[2]) if hasattr(value, "to_dataset") and not (
-                hasattr(value, "data_vars")
-            ) else value
+            dataset = (
+                value.to_dataset(name=value.name or full.rpartition("/")[2])
+                if hasattr(value, "to_dataset") and not (hasattr(value, "data_vars"))
+                else value
+            )
             dataset.to_zarr(store, **{"mode": "w" if overwrite else "w-", **options})
             return self[path]
         elements = np.asarray(value)

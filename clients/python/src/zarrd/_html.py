@@ -21,7 +21,9 @@ def array_html(array: Array) -> str:
         rows += [(name, _short(value)) for name, value in array.attrs.items() if name != "_ARRAY_DIMENSIONS"]
     except ZarrdError as error:
         rows = [("error", str(error))]
-    body = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+    body = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows
+    )
     return f"<div><b>/{escape(array.path)}</b><table style='{_STYLE}'>{body}</table></div>"
 
 

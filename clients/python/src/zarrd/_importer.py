@@ -92,7 +92,9 @@ def _opened(source: Path, engine: str | None) -> Iterator[dict[str, Any]]:
             f"{source.name} is not known as NetCDF, HDF5, GRIB or CSV by its name; pass engine=… of xarray"
         )
     engine = engine or _ENGINES[suffix]
-    options: dict[str, Any] = dict.fromkeys(("mask_and_scale", "decode_times", "decode_timedelta", "decode_coords"), False)
+    options: dict[str, Any] = dict.fromkeys(
+        ("mask_and_scale", "decode_times", "decode_timedelta", "decode_coords"), False
+    )
     if engine == "h5netcdf":
         options["phony_dims"] = "access"
     if engine == "cfgrib":
@@ -107,7 +109,9 @@ def _opened(source: Path, engine: str | None) -> Iterator[dict[str, Any]]:
         except ZarrdError:
             raise
         except (ImportError, ModuleNotFoundError) as error:
-            raise ImportError(f"reading {source.name} needs a package: pip install 'zarrd[netcdf]' ({error})") from error
+            raise ImportError(
+                f"reading {source.name} needs a package: pip install 'zarrd[netcdf]' ({error})"
+            ) from error
         except Exception as error:
             if "unrecognized engine" in str(error) or "found the following matches" in str(error):
                 raise ImportError(f"reading {source.name} needs a package that is not installed: {error}") from error
@@ -196,12 +200,11 @@ async def _make_room(connection: Connection, target: str, overwrite: bool) -> No
 
 def _storable(name: str, variable: Any) -> np.dtype[Any]:
     """The type in which a variable is stored; of texts `object`."""
-    import xarray
-
     dtype: np.dtype[Any] = variable.dtype
-    metadata = dtype.metadata or {}
-    text = dtype.kind in "SUT" or "vlen" in metadata and metadata["vlen"] in (str, bytes)
-    if text or xarray.coding.strings.check_vlen_dtype(dtype) in (str, bytes):
+    metadata: dict[str, Any] = dict(dtype.metadata or {})
+    # Of texts of variable length, as xarray and h5py mark them.
+    marked = metadata.get("vlen", metadata.get("element_type"))
+    if dtype.kind in "SUT" or marked in (str, bytes):
         return np.dtype(object)
     if dtype.kind in "biufcmM":
         return dtype.newbyteorder("=")
@@ -305,5 +308,3 @@ def _bar(total: int, shown: bool) -> Iterator[Callable[[int], None]]:
                 yield lambda count: None if bar.update(count) else None
             return
     yield lambda _: None
-
-

@@ -159,7 +159,9 @@ def parse_index(key: Any, extents: Sequence[int], *, orthogonal: bool = False) -
             items.append(_integer(part, extent, len(items)))
             advanced.append(place)
     if len(lists) > 1 and not orthogonal:
-        raise IndexError("NumPy takes several lists for points: use .points[…] for these, or .oindex[…] for each by itself")
+        raise IndexError(
+            "NumPy takes several lists for points: use .points[…] for these, or .oindex[…] for each by itself"
+        )
     if orthogonal and len(list_shape) > 1:
         raise IndexError("a list of an orthogonal index has one dimension")
     separated = bool(lists) and not orthogonal and advanced != list(range(advanced[0], advanced[-1] + 1))

@@ -40,7 +40,11 @@ def find_program() -> Path | None:
     named = os.environ.get("ZARRD_BINARY")
     if named:
         return Path(named) if _is_program(Path(named)) else None
-    places = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user"), Path(sys.executable).parent]
+    places: list[str | Path] = [
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", f"{os.name}_user"),
+        Path(sys.executable).parent,
+    ]
     candidates = [Path(place, "zarrd") for place in places]
     candidates += [Path(place, "zarrd") for place in os.environ.get("PATH", "").split(os.pathsep) if place]
     return next(filter(_is_program, candidates), None)

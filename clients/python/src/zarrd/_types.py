@@ -51,7 +51,9 @@ def _fixed(name: str, configuration: Mapping[str, Any]) -> np.dtype[Any]:
     if name in ("numpy.datetime64", "numpy.timedelta64"):
         unit, factor = configuration.get("unit", "generic"), configuration.get("scale_factor", 1)
         letter = "M8" if name == "numpy.datetime64" else "m8"
-        return np.dtype(letter if unit == "generic" else f"{letter}[{factor}{unit}]" if factor != 1 else f"{letter}[{unit}]")
+        return np.dtype(
+            letter if unit == "generic" else f"{letter}[{factor}{unit}]" if factor != 1 else f"{letter}[{unit}]"
+        )
     if name == "fixed_length_utf32":
         return np.dtype(f"U{configuration['length_bytes'] // 4}")
     if name == "null_terminated_bytes":
@@ -178,7 +180,11 @@ def cast(value: Any, kind: ElementType) -> NDArray:
     if given.dtype == dtype:
         return given
     if given.dtype.kind not in "biufc" or dtype.kind not in "biufc":
-        if np.can_cast(given.dtype, dtype, "same_kind") or (given.dtype.kind, dtype.kind) in {("U", "M"), ("O", "U"), ("T", "U")}:
+        if np.can_cast(given.dtype, dtype, "same_kind") or (given.dtype.kind, dtype.kind) in {
+            ("U", "M"),
+            ("O", "U"),
+            ("T", "U"),
+        }:
             converted = given.astype(dtype)
             if dtype.kind in "SU":
                 _check(given.astype(given.dtype if given.dtype.kind != "O" else "U"), converted, dtype)
@@ -189,7 +195,7 @@ def cast(value: Any, kind: ElementType) -> NDArray:
     with np.errstate(all="ignore"):
         converted = given.astype(dtype)
         if np.can_cast(given.dtype, dtype, "safe") or (
-            given.dtype.kind in "fiub" and dtype.kind in "fc" or given.dtype.kind == dtype.kind == "c"
+            (given.dtype.kind in "fiub" and dtype.kind in "fc") or given.dtype.kind == dtype.kind == "c"
         ):
             if dtype.kind in "fc" and given.dtype.kind in "fc":
                 _check_finite(given, converted, dtype)

@@ -81,7 +81,7 @@ class ZarrdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         key = self._strip_protocol(path)
         if (start is not None and start < 0 and end is not None) or (end is not None and end < 0):
             size = await _keys.size(self._connection, key)
-            start, end, _ = slice(start, end).indices(size or 0)
+            start, end, _step = slice(start, end).indices(size or 0)
         value = await _keys.get(self._connection, key, start or 0, end) if key else None
         if value is None:
             raise _keys.missing(key)
@@ -230,7 +230,6 @@ class ZarrdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         sizes = {name: each["size"] for name, each in found.items()}
         return sum(sizes.values()) if total else sizes
 
-
     def modified(self, path: str) -> Any:
         """The time at which a value was set."""
         from datetime import datetime
@@ -254,7 +253,8 @@ class ZarrdFile(AbstractBufferedFile):  # type: ignore[misc]
     """An open value. What is written is set as a whole when the file is closed."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return run(self.fs._cat_file(self.path, start, end))
+        found: bytes = run(self.fs._cat_file(self.path, start, end))
+        return found
 
     def _initiate_upload(self) -> None:
         self._written: list[bytes] = []
@@ -320,5 +320,3 @@ def _write_file(path: Any, content: bytes) -> None:
         return
     with open(path, "wb") as file:
         file.write(content)
-
-

@@ -66,7 +66,7 @@ class ZarrdBackendEntrypoint(BackendEntrypoint):
         """True of URLs that begin with `zarrd://` or `zarrds://`, and of nothing else."""
         return isinstance(filename_or_obj, str) and filename_or_obj.startswith(("zarrd://", "zarrds://"))
 
-    def open_dataset(  # type: ignore[override]
+    def open_dataset(
         self,
         filename_or_obj: Any,
         *,
@@ -82,15 +82,13 @@ class ZarrdBackendEntrypoint(BackendEntrypoint):
         source = _Source(filename_or_obj, group, token, zarr_format, storage_options)
         return source.dataset("", source.fetch(1), drop_variables, decode_coords, decoding)
 
-    def open_datatree(  # type: ignore[override]
-        self, filename_or_obj: Any, **options: Any
-    ) -> DataTree:
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
         """Opens a group with all groups below it."""
         groups = self.open_groups_as_dict(filename_or_obj, **options)
         tree: DataTree = datatree_from_dict_with_io_cleanup(groups)
         return tree
 
-    def open_groups_as_dict(  # type: ignore[override]
+    def open_groups_as_dict(
         self,
         filename_or_obj: Any,
         *,
@@ -137,9 +135,7 @@ class _Source:
 
     def fetch(self, depth: int | str) -> dict[str, Any]:
         dialect = None if self.zarr_format is None else f"v{self.zarr_format}"
-        answer = run(
-            _elements.node(self.connection, self.path, depth=depth, include="source", dialect=dialect)
-        )[0]
+        answer = run(_elements.node(self.connection, self.path, depth=depth, include="source", dialect=dialect))[0]
         document: dict[str, Any] = answer["node"]
         self.dialect = answer["dialect"]
         if is_array(document):
@@ -169,14 +165,12 @@ class _Store(XarrayZarrStore):
         self._documents = document.get("members") or {}
         content = _documents(document, self._documents)
         zarr_format = document["zarr_format"]
-        group = zarr.open_group(
-            MemoryStore(content), mode="r", zarr_format=zarr_format, use_consolidated=False
-        )
+        group = zarr.open_group(MemoryStore(content), mode="r", zarr_format=zarr_format, use_consolidated=False)
         self._lazy: dict[str, LazyArray] = {}
         super().__init__(group, mode="r", use_zarr_fill_value_as_mask=zarr_format == 2)
         for name, array in self.arrays():
             kind = element_type(self._documents[name])
-            wrapped = super().open_store_variable(name)._data.array
+            wrapped = self._variable(name)._data.array
             self._lazy[name] = LazyArray(
                 source.connection,
                 join_path(path, name),
@@ -186,8 +180,11 @@ class _Store(XarrayZarrStore):
                 _with_dtype(kind, wrapped.dtype),
             )
 
+    def _variable(self, name: str) -> Any:
+        return super().open_store_variable(name)  # type: ignore[no-untyped-call]
+
     def open_store_variable(self, name: str) -> Variable:
-        variable = super().open_store_variable(name)
+        variable = self._variable(name)
         lazy = indexing.LazilyIndexedArray(self._lazy[name])
         return Variable(variable.dims, lazy, variable.attrs, variable.encoding, fastpath=True)
 
@@ -196,7 +193,7 @@ class _Store(XarrayZarrStore):
         wanted = []
         for name, lazy in self._lazy.items():
             small = len(lazy.shape) == 1 and lazy.shape[0] * max(lazy.dtype.itemsize, 16) <= COORDINATE_BYTES
-            if small and name not in dropped and super().open_store_variable(name).dims == (name,):
+            if small and name not in dropped and self._variable(name).dims == (name,):
                 wanted.append(lazy.load())
         await asyncio.gather(*wanted)
 
