@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import zarrd
 from zarrd import _server
 
@@ -29,11 +30,14 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The pure wheel, the wheel with the program, and the sdist."""
     pytest.importorskip("hatchling")
     out = tmp_path_factory.mktemp("dist")
+    # Without debug information, as in a published wheel.
+    program = out.parent / "zarrd"
+    subprocess.run(["strip", "-o", str(program), str(PROGRAM)], check=True)
     found = {}
     for kind, target, variables in (
         ("pure", "wheel", {}),
         ("sdist", "sdist", {}),
-        ("linux", "wheel", {"ZARRD_BINARY": str(PROGRAM)}),
+        ("linux", "wheel", {"ZARRD_BINARY": str(program)}),
     ):
         before = set(out.iterdir())
         command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
@@ -145,7 +149,9 @@ print(server.pid, flush=True)
 { {"killed": "time.sleep(60)", "exit": "pass", "exception": "1 / 0"}[end] }
 """
     variables = {**os.environ, "ZARRD_BINARY": str(PROGRAM)}
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables
+    )
     assert child.stdout is not None
     pid = int(child.stdout.readline())
     if end == "killed":

@@ -308,3 +308,38 @@ def test_functions_equal_or_raise(url: str, data: Any) -> None:
 
 
 CASES = {"equal": 0, "raised": 0}
+
+
+def test_datasets_grow_in_one_commit(server: zarrd.Server, path: str) -> None:
+    url = f"{server.url}/store/{path}"
+
+    def weather(start: int, hours: int) -> xr.Dataset:
+        time = np.datetime64("2020-01-01", "ns") + np.arange(start, start + hours) * np.timedelta64(1, "h")
+        rain = np.arange(start * 3.0, (start + hours) * 3).reshape(hours, 3) / 2
+        return xr.Dataset({"rain": (("time", "x"), rain), "hour": ("time", np.arange(start, start + hours)),
+                           "name": ("time", [f"h{each}" for each in range(start, start + hours)])},
+                          coords={"time": time, "x": [1, 2, 3]})  # fmt: skip
+
+    first = weather(0, 24)
+    first.rain.encoding = {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -1}
+    first.time.encoding = {"units": "hours since 2020-01-01", "dtype": "i4"}
+    first.to_zarr(zarrd.ZarrStore(url))
+    opened = xr.open_dataset(url, engine="zarrd")
+    more = weather(24, 5)
+    more.rain[0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"it lacks \['hour'\]"):
+        opened.zarrd.append(more.drop_vars("hour"), dim="time")
+    with pytest.raises(ValueError, match="'depth'"):
+        opened.zarrd.append(more.assign(depth=more.hour), dim="time")
+    odd = more.assign_coords(time=more.time + np.timedelta64(1, "s"))
+    with pytest.raises(ValueError, match="cannot be stored exactly"):
+        opened.zarrd.append(odd, dim="time")
+    try:
+        grown = opened.zarrd.append(more, dim="time")
+    except zarrd.ServerTooOldError:
+        assert opened.sizes["time"] == 24
+        pytest.skip("the server is too old")
+    xr.testing.assert_identical(grown.drop_attrs().load(), xr.concat([first.drop_attrs(), more], "time").load())
+    with pytest.raises(zarrd.ConflictError, match="does not follow"):
+        opened.zarrd.append(more, dim="time")
+    assert xr.open_dataset(url, engine="zarrd").sizes["time"] == 29

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -403,10 +404,8 @@ def _to_xarray(selection: Selection) -> Any:
         dims = [f"dim_{at}" for at in range(values.ndim)]
     coordinates = {}
     for name in dims:
-        try:
+        with suppress(InvalidRequestError):
             coordinates[name] = (name, selection.labels(name))
-        except InvalidRequestError:
-            pass
     attributes = {name: value for name, value in array.attrs.items() if name not in _ENCODING}
     return xarray.DataArray(values, coordinates, dims, array.name, attributes)
 

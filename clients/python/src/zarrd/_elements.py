@@ -14,7 +14,6 @@ from ._errors import (
     NotFoundError,
     NotZarrdError,
     ServerTooOldError,
-    UnavailableError,
     ZarrdError,
 )
 from ._http import JSON, Connection, Response
@@ -253,15 +252,15 @@ async def erase(connection: Connection, path: str) -> int:
 async def ready(connection: Connection) -> dict[str, Any]:
     """What the server promises. Raises `NotZarrdError` if it is something else, or a zarrd without `guarantees`."""
     base = connection.address.base
+    url = f"{base}/readyz"
     try:
-        response = await connection.send("GET", f"{base}/readyz", accept=(404, 503))
+        response = await connection.send("GET", url, accept=(404, 503))
+        if response.status == 503 and b'"guarantees"' not in response.body:
+            # Not a store that is not ready, but a server that is busy.
+            response = await connection.send("GET", url, accept=(404,))
         found = response.json()
     except (ValueError, NotFoundError):
-        raise NotZarrdError(f"{base} is not a zarrd server: {base}/readyz is not JSON") from None
-    if response.status == 503 and isinstance(found, dict) and "guarantees" not in found:
-        raise UnavailableError(
-            f"{base} is not ready: {found.get('detail', found.get('problem', 'try again'))}", status=503
-        )
+        raise NotZarrdError(f"{base} is not a zarrd server: {url} is not JSON") from None
     if not isinstance(found, dict) or ("writable" not in found and "guarantees" not in found):
         raise NotZarrdError(
             f"{base} is not a zarrd server, or another path of one; give the address that `zarrd serve` printed"

@@ -62,7 +62,7 @@ def _rebuild(kind: type[ZarrdError], message: str, status: int | None, problem: 
 
 
 class InvalidRequestError(ZarrdError, ValueError):
-    """The server rejected what was asked for: a selection, a label, a type, a shape or an element (400, 406, 415, 422)."""
+    """The server rejected the selection, label, type, shape or element of a request (400, 406, 415, 422)."""
 
 
 class UnauthorizedError(ZarrdError, PermissionError):

@@ -137,7 +137,7 @@ def _table(source: Path, suffix: str) -> Any:
     for name in table.columns:
         column = table[name]
         values = column.to_numpy()
-        if values.dtype == object or values.dtype.kind not in "biufM":
+        if values.dtype.kind not in "biufM":
             texts = column.dropna()
             times = None
             if len(texts):
@@ -237,7 +237,7 @@ def _copy_variable(root: Any, path: str, variable: Any, dtype: np.dtype[Any], ad
     if "_FillValue" in attributes and dtype.kind in "fcbiu":
         value = np.asarray(variable.attrs["_FillValue"]).astype(dtype).reshape(-1)[0]
         attributes["_FillValue"] = FillValueCoder.encode(value, dtype)
-    elif dtype == object:
+    elif dtype.kind == "O":
         attributes.pop("_FillValue", None)
     values = variable
     if dtype.kind in "mM":
@@ -251,16 +251,16 @@ def _copy_variable(root: Any, path: str, variable: Any, dtype: np.dtype[Any], ad
     array = root.create_array(
         path,
         shape=variable.shape,
-        dtype="string" if dtype == object else dtype,
+        dtype="string" if dtype.kind == "O" else dtype,
         chunks=tuple(max(each, 1) for each in chunks),
         dimension_names=[str(each) for each in variable.dims],
         attributes=attributes,
     )
     for region in _blocks(variable.shape, chunks, itemsize):
         block = np.asarray(values[region].values if region else values.values)
-        if dtype == object:
+        if dtype.kind == "O":
             block = np.vectorize(_text, otypes=[object])(block) if block.size else block.astype(object)
-        array[region if region else ...] = block.astype(dtype, copy=False) if dtype != object else block
+        array[region if region else ...] = block.astype(dtype, copy=False) if dtype.kind != "O" else block
         advance(int(block.size) * itemsize)
 
 
@@ -305,6 +305,10 @@ def _bar(total: int, shown: bool) -> Iterator[Callable[[int], None]]:
             from tqdm.auto import tqdm
 
             with tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, disable=None, delay=1) as bar:
-                yield lambda count: None if bar.update(count) else None
+
+                def advance(count: int) -> None:
+                    bar.update(count)
+
+                yield advance
             return
     yield lambda _: None

@@ -164,7 +164,7 @@ class ZarrStore(Store):
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """All keys that begin with a prefix, relative to the root of the store."""
-        directory, _, start = prefix.rpartition("/")
+        directory = prefix.rpartition("/")[0]
         cut, begin = len(self._prefix), self._prefix + prefix
         async for entry in _keys.keys(self._connection, join_path(self._path, directory)):
             if entry.key.startswith(begin):
