@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -24,10 +25,14 @@ from ._errors import (
     error_from_problem,
 )
 from ._tokens import find_token
+from ._version import __version__
+from ._wire import UnusualResponse
 
 JSON = "application/json"
 
 _PIECE = 1 << 20
+
+_FIELDS = {"User-Agent": f"zarrd-python/{__version__}", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Response:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes | bytearray
 
     def json(self) -> Any:
         """The body as JSON. NumPy's and Python's `NaN` and `Infinity` are accepted."""
@@ -91,15 +96,18 @@ class Connection:
         fields = dict(headers or {})
         if self.token is not None:
             fields["Authorization"] = f"Bearer {self.token}"
-        target = URL(f"{url}?{query}" if query else url, encoded=True)
+        target = f"{url}?{query}" if query else url
         ends = time.monotonic() + self.retries.deadline
         pause, connections = self.retries.first, 0
         while True:
             try:
-                response = await self._once(method, target, fields, body)
+                if body is None and method in ("GET", "HEAD"):
+                    response = await self._ask(method, url, query, fields)
+                else:
+                    response = await self._once(method, URL(target, encoded=True), fields, body)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 connections += 1
-                never_sent = isinstance(error, aiohttp.ClientConnectorError)
+                never_sent = isinstance(error, (aiohttp.ClientConnectorError, ConnectionRefusedError, socket.gaierror))
                 again = repeatable or never_sent
                 if not again or connections >= self.retries.connections or time.monotonic() + pause > ends:
                     raise self._unreachable(error, never_sent, repeatable) from error
@@ -123,6 +131,14 @@ class Connection:
             if response.status < 400:
                 return response
             raise self._failure(response)
+
+    async def _ask(self, method: str, url: str, query: str, fields: Mapping[str, str]) -> Response:
+        pool = await _loop.pool()
+        try:
+            return Response(*await pool.ask(method, url, query, {**_FIELDS, **fields}))
+        except UnusualResponse:
+            target = URL(f"{url}?{query}" if query else url, encoded=True)
+            return await self._once(method, target, fields, None)
 
     async def _once(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | bytearray | memoryview | None

@@ -31,7 +31,7 @@ def byte_range(start: int, end: int | None) -> str:
     return f"bytes={start}-" if end is None else f"bytes={start}-{end - 1}"
 
 
-async def get(connection: Connection, key: str, start: int = 0, end: int | None = None) -> bytes | None:
+async def get(connection: Connection, key: str, start: int = 0, end: int | None = None) -> bytes | bytearray | None:
     """The bytes of a value, or a range of them; None if the key has no value.
 
     As with a slice, a range that ends after the value is cut, and one that begins after it is empty.

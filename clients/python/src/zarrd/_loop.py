@@ -12,13 +12,11 @@ from typing import Any, TypeAlias, TypeVar
 import aiohttp
 
 from ._version import __version__
-
-CONNECTIONS = 64
-"""The connections to one server that a loop has at most."""
+from ._wire import CONNECTIONS, Pool
 
 T = TypeVar("T")
 
-_Entry: TypeAlias = tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession, AsyncGenerator[None, None]]
+_Entry: TypeAlias = tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession, AsyncGenerator[None, None], Pool]
 
 _lock = threading.Lock()
 _background: asyncio.AbstractEventLoop | None = None
@@ -54,16 +52,28 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+async def pool() -> Pool:
+    """The connections of the running loop for requests without a body."""
+    entry = _sessions.get(id(loop := asyncio.get_running_loop()))
+    if entry is None or entry[0] is not loop or entry[1].closed:
+        entry = await _open(loop)
+    return entry[3]
+
+
 async def session() -> aiohttp.ClientSession:
-    """The session of the running loop, which is closed with it. Sessions whose loop was closed are dropped."""
-    loop = asyncio.get_running_loop()
-    entry = _sessions.get(id(loop))
-    if entry is not None and entry[0] is loop and not entry[1].closed:
-        return entry[1]
-    for key, (other, old, _) in list(_sessions.items()):
+    """The session of the running loop for all other requests."""
+    entry = _sessions.get(id(loop := asyncio.get_running_loop()))
+    if entry is None or entry[0] is not loop or entry[1].closed:
+        entry = await _open(loop)
+    return entry[1]
+
+
+async def _open(loop: asyncio.AbstractEventLoop) -> _Entry:
+    """The session and connections of a loop, which are closed with it. Those of closed loops are dropped."""
+    for key, (other, old, _, connections) in list(_sessions.items()):
         if other.is_closed() or other is loop:
             _sessions.pop(key, None)
-            _abandon(old)
+            _abandon(old, connections)
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS, keepalive_timeout=20)
     new = aiohttp.ClientSession(
         connector=connector,
@@ -74,22 +84,26 @@ async def session() -> aiohttp.ClientSession:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300),
         read_bufsize=1 << 20,
     )
-    closer = _closed_with_loop(new)
-    _sessions[id(loop)] = (loop, new, closer)
+    connections = Pool()
+    closer = _closed_with_loop(new, connections)
+    entry = loop, new, closer, connections
+    _sessions[id(loop)] = entry
     await anext(closer)
-    return new
+    return entry
 
 
-async def _closed_with_loop(opened: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+async def _closed_with_loop(opened: aiohttp.ClientSession, connections: Pool) -> AsyncGenerator[None, None]:
     # `asyncio.run` closes the generators of its loop at the end, while the loop still runs.
     try:
         yield
     finally:
+        connections.close()
         await opened.close()
 
 
-def _abandon(old: aiohttp.ClientSession) -> None:
+def _abandon(old: aiohttp.ClientSession, connections: Pool) -> None:
     """Closes the sockets of a session whose loop no longer runs, so that nothing can be awaited."""
+    connections.abandon()
     connector = old.connector
     old.detach()
     if connector is None or connector.closed:
@@ -109,14 +123,14 @@ def _abandon(old: aiohttp.ClientSession) -> None:
 def _close_all() -> None:
     entries = list(_sessions.values())
     _sessions.clear()
-    for owner, old, closer in entries:
+    for owner, old, closer, connections in entries:
         if owner.is_running():
             try:
                 asyncio.run_coroutine_threadsafe(_finish(closer), owner).result(timeout=1)
                 continue
             except (TimeoutError, RuntimeError):
                 pass
-        _abandon(old)
+        _abandon(old, connections)
 
 
 async def _finish(closer: AsyncGenerator[None, None]) -> None:

@@ -87,7 +87,7 @@ def _fields(declared: Any) -> Any:
     return [(each[0], _fields(each[1]), *map(tuple, each[2:])) for each in declared]
 
 
-def decode(body: bytes, form: str, shape: tuple[int, ...] | None = None) -> NDArray:
+def decode(body: bytes | bytearray, form: str, shape: tuple[int, ...] | None = None) -> NDArray:
     """The elements in a response, as an array that can be changed. `shape` is needed for all forms except `npy`."""
     if form == "npy":
         return decode_npy(body)
@@ -106,12 +106,12 @@ def decode(body: bytes, form: str, shape: tuple[int, ...] | None = None) -> NDAr
         (length,) = struct.unpack_from("<I", body, position)
         position += 4
         raw = body[position : position + length]
-        elements[index] = raw.decode() if form == "text" else raw
+        elements[index] = raw.decode() if form == "text" else bytes(raw)
         position += length
     return elements.reshape(shape)
 
 
-def decode_npy(body: bytes) -> NDArray:
+def decode_npy(body: bytes | bytearray) -> NDArray:
     """The array of a `.npy` file without pickles."""
     file = io.BytesIO(body)
     version = np.lib.format.read_magic(file)
@@ -123,8 +123,8 @@ def decode_npy(body: bytes) -> NDArray:
         file.seek(0)
         return np.asarray(np.load(file, allow_pickle=False))
     elements = np.frombuffer(body, dtype, offset=file.tell())
-    # A copy, since the bytes cannot be changed.
-    return elements.reshape(shape).copy()
+    # A copy, unless nobody else has the bytes and they can be changed.
+    return elements.reshape(shape) if isinstance(body, bytearray) else elements.reshape(shape).copy()
 
 
 def _fill(found: NDArray, value: Any) -> None:

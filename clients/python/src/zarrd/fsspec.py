@@ -85,7 +85,7 @@ class ZarrdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         value = await _keys.get(self._connection, key, start or 0, end) if key else None
         if value is None:
             raise _keys.missing(key)
-        return value
+        return bytes(value)
 
     async def _cat_ranges(
         self,
