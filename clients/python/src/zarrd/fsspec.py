@@ -173,9 +173,8 @@ class ZarrdFileSystem(AsyncFileSystem):  # type: ignore[misc]
             elif not recursive:
                 await self._rm_file(key)
             elif not await _keys.delete_prefix(self._connection, key) and key:
-                # Nothing is below it: it is a file, or nothing.
-                if await _keys.size(self._connection, key) is None:
-                    raise _keys.missing(key)
+                # Nothing is below it: it is a file, or nothing. The latter is no error, as with DELETE: zarr-python's
+                # `clear` erases directories, and then what it found in them.
                 await self._rm_file(key)
 
     async def _mv(self, path1: str, path2: str, recursive: bool = False, **options: Any) -> None:
