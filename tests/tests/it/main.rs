@@ -52,6 +52,7 @@ mod module_graph;
 mod page;
 mod pictures;
 mod proxies;
+mod python_package;
 mod races;
 mod read_only;
 mod readme;
