@@ -24,6 +24,8 @@ pub enum FileSystem {
     Ext4OfFewInodes,
     /// A btrfs image; what is below the mount point has a quota of a quarter of it.
     BtrfsWithQuota,
+    /// An XFS image, whose files can share blocks.
+    Xfs,
 }
 
 /// The inodes of a file system with few of them.
@@ -66,6 +68,9 @@ impl SmallDisk {
             }
             FileSystem::BtrfsWithQuota => {
                 mount.args(["-o", "loop"]).arg(disk.image(mib, "mkfs.btrfs", &["-q"])?);
+            }
+            FileSystem::Xfs => {
+                mount.args(["-o", "loop"]).arg(disk.image(mib, "mkfs.xfs", &["-q", "-m", "reflink=1"])?);
             }
         }
         if !succeeds(mount.arg(disk.path())) {

@@ -137,6 +137,7 @@ mod remote;
 mod response;
 mod retry;
 mod shares;
+mod snapshot;
 mod store;
 mod token;
 mod transport;
@@ -160,6 +161,7 @@ pub use node::{
 pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};
 pub use shares::ShareClient;
+pub use snapshot::HttpSnapshot;
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use zarrd_meta::{

@@ -20,7 +20,6 @@ use crate::{
     error::RequestError,
     problem,
     retry::{FailedAttempt, Idempotency},
-    transport::Transport,
 };
 
 /// Maximum size of one entry of a listing, in bytes: a key whose every byte is escaped in JSON, and the metadata of its
@@ -61,7 +60,7 @@ impl HttpStore {
     {
         let transport = &self.transport;
         let attempt = |deadline| async move {
-            let listing = try_list::<J>(transport, kind, prefix, page, deadline).await?;
+            let listing = try_list::<J>(self, kind, prefix, page, deadline).await?;
             let listing = parse(listing).map_err(|error| RequestError::protocol(error.to_string()))?;
             check_page(&listing, prefix, page)?;
             Ok(listing)
@@ -71,13 +70,15 @@ impl HttpStore {
 }
 
 async fn try_list<J: DeserializeOwned>(
-    transport: &Transport,
+    store: &HttpStore,
     kind: ListKind,
     prefix: &Prefix,
     page: &PageRequest,
     deadline: Deadline,
 ) -> Result<J, FailedAttempt<StoreError>> {
-    let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone() };
+    let transport = &store.transport;
+    let snapshot = store.snapshot.as_deref().map(str::to_owned);
+    let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone(), snapshot };
     let target = format!("{}?{}", routes::prefix_path(prefix), query.render());
     let request = transport.request(Method::GET, &target).header::<_, HeaderValue>(ACCEPT, headers::JSON);
     let response = transport.send(request, deadline).await?;

@@ -55,6 +55,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             _ => remote(),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
+        ProblemType::SnapshotExpired => StoreError::SnapshotExpired,
         ProblemType::ValueChanged => match key {
             Some(key) => StoreError::Changed { key },
             None => remote(),

@@ -1,6 +1,6 @@
 //! Reads of values.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -28,10 +28,10 @@ impl ReadableStore for HttpStore {
         let transport = &self.transport;
         let deadline = transport.start_deadline();
         let mut backoff = transport.backoff(deadline);
-        let response = backoff.retry(Idempotency::Idempotent, || try_get(transport, key, range, deadline)).await?;
+        let response = backoff.retry(Idempotency::Idempotent, || try_get(self, key, range, deadline)).await?;
         let Some(GetResponse { info, range, response }) = response else { return Ok(None) };
         let download = Download {
-            transport: Arc::clone(transport),
+            store: self.clone(),
             key: key.clone(),
             info,
             remaining: range.clone(),
@@ -43,8 +43,7 @@ impl ReadableStore for HttpStore {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        let transport = &self.transport;
-        transport.retry(Idempotency::Idempotent, |deadline| try_head(transport, key, deadline)).await
+        self.transport.retry(Idempotency::Idempotent, |deadline| try_head(self, key, deadline)).await
     }
 }
 
@@ -57,7 +56,7 @@ struct GetResponse {
 
 /// A value whose body is being read.
 struct Download {
-    transport: Arc<Transport>,
+    store: HttpStore,
     key: Key,
     info: ValueMeta,
     /// The range that has not been received.
@@ -70,12 +69,12 @@ struct Download {
 }
 
 async fn try_head(
-    transport: &Transport,
+    store: &HttpStore,
     key: &Key,
     deadline: Deadline,
 ) -> Result<Option<ValueMeta>, FailedAttempt<StoreError>> {
-    let path = routes::key_path(key);
-    let request = transport.request(Method::HEAD, &path);
+    let (transport, path) = (&store.transport, routes::key_path(key));
+    let request = transport.request(Method::HEAD, &store.value_target(key));
     let response = transport.send(request, deadline).await?;
     match response.status() {
         StatusCode::OK => Ok(Some(response.info(response.value_length()?)?)),
@@ -88,13 +87,13 @@ async fn try_head(
 }
 
 async fn try_get(
-    transport: &Transport,
+    store: &HttpStore,
     key: &Key,
     range: Option<ByteRange>,
     deadline: Deadline,
 ) -> Result<Option<GetResponse>, FailedAttempt<StoreError>> {
-    let path = routes::key_path(key);
-    let mut request = transport.request(Method::GET, &path);
+    let (transport, path) = (&store.transport, routes::key_path(key));
+    let mut request = transport.request(Method::GET, &store.value_target(key));
     if let Some(range) = range {
         request = request.header(RANGE, range::render(range));
     }
@@ -173,7 +172,7 @@ impl Download {
     async fn try_next_bytes(&mut self) -> Result<Bytes, FailedAttempt<StoreError>> {
         let response = match &mut self.response {
             Some(response) => response,
-            none => none.insert(resume(&self.transport, &self.key, &self.info, &self.remaining, self.deadline).await?),
+            none => none.insert(resume(&self.store, &self.key, &self.info, &self.remaining, self.deadline).await?),
         };
         let Range { start: at, end } = self.remaining;
         let bytes = response.next_bytes().await?.ok_or(TransportError::Truncated { at, end })?;
@@ -185,15 +184,16 @@ impl Download {
 
 /// Requests the rest of a value, provided that the value has not changed.
 async fn resume(
-    transport: &Transport,
+    store: &HttpStore,
     key: &Key,
     info: &ValueMeta,
     remaining: &Range<u64>,
     deadline: Deadline,
 ) -> Result<Response, FailedAttempt<StoreError>> {
     let range = ByteRange::Bounded { start: remaining.start, end: remaining.end };
+    let transport = &store.transport;
     let request = transport
-        .request(Method::GET, &routes::key_path(key))
+        .request(Method::GET, &store.value_target(key))
         .header(RANGE, range::render(range))
         .header(IF_MATCH, etag::render(info.version));
     let response = transport.send(request, deadline).await?;

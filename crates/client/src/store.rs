@@ -2,6 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
+use zarrd_store::Key;
+use zarrd_wire::{query, routes};
+
 use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport};
 
 /// Client of the key-value store of a zarrd server.
@@ -16,6 +19,8 @@ use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport
 #[derive(Clone)]
 pub struct HttpStore {
     pub(crate) transport: Arc<Transport>,
+    /// The id of the snapshot that is read; `None` for the current state.
+    pub(crate) snapshot: Option<Arc<str>>,
 }
 
 impl HttpStore {
@@ -34,6 +39,15 @@ impl HttpStore {
         self.transport.base()
     }
 
+    /// The path and query of a value.
+    pub(crate) fn value_target(&self, key: &Key) -> String {
+        let path = routes::key_path(key);
+        match &self.snapshot {
+            Some(snapshot) => format!("{path}?{}", query::render_key_read(snapshot)),
+            None => path,
+        }
+    }
+
     /// The pool of connections of this client.
     pub fn connection(&self) -> Connection {
         Connection { transport: Arc::clone(&self.transport) }
@@ -42,7 +56,7 @@ impl HttpStore {
 
 impl From<Connection> for HttpStore {
     fn from(connection: Connection) -> Self {
-        Self { transport: connection.transport }
+        Self { transport: connection.transport, snapshot: None }
     }
 }
 

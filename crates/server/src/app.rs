@@ -9,7 +9,7 @@ use zarrd_store::{Prefix, ServedStore, SnapshotStore, StoreError, TransactionalS
 
 use crate::{
     authorization::AnonymousPrincipals, listing_permits::ListingPermits, metrics::Metrics, request_id::RequestIds,
-    request_log::RequestLogs, settings::Settings, store_totals::StoreTotals,
+    request_log::RequestLogs, settings::Settings, snapshots::Snapshots, store_totals::StoreTotals,
 };
 
 /// A store, its engine and the settings by which it is served. Clones share one state.
@@ -26,6 +26,7 @@ struct Inner {
     request_ids: RequestIds,
     listing_permits: Arc<ListingPermits>,
     store_totals: StoreTotals,
+    snapshots: Arc<Snapshots>,
 }
 
 impl App {
@@ -49,6 +50,7 @@ impl App {
             listing_permits,
             store,
             settings,
+            snapshots: Arc::default(),
         }))
     }
 
@@ -98,6 +100,11 @@ impl App {
 
     pub(crate) fn store_totals(&self) -> &StoreTotals {
         &self.0.store_totals
+    }
+
+    /// The snapshots that clients took.
+    pub(crate) fn snapshots(&self) -> &Arc<Snapshots> {
+        &self.0.snapshots
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

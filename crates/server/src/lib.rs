@@ -74,6 +74,8 @@ mod response_body;
 mod routes;
 mod serve;
 mod settings;
+mod snapshot_api;
+mod snapshots;
 mod store_api;
 mod store_totals;
 

@@ -13,7 +13,7 @@ use zarrd_wire::{
 use crate::{
     access_api,
     app::App,
-    array_api, monitoring_api, node_api, page_api,
+    array_api, monitoring_api, node_api, page_api, snapshot_api,
     store_api::{erase, get, list, put},
 };
 
@@ -69,6 +69,8 @@ pub enum Requirement {
     Metrics,
     /// A token of one's own.
     Token,
+    /// To read the prefix that the query names, and a token unless anybody may change everything.
+    Snapshot,
 }
 
 macro_rules! operation {
@@ -152,6 +154,8 @@ pub static ROUTES: &[Route] = &[
         ],
     },
     Route { template: routes::SHARE, operations: &[operation!(DELETE, Unsafe, Token, access_api::revoke_share)] },
+    Route { template: routes::SNAPSHOTS, operations: &[operation!(POST, Unsafe, Snapshot, snapshot_api::take)] },
+    Route { template: routes::SNAPSHOT, operations: &[operation!(DELETE, Unsafe, Nothing, snapshot_api::end)] },
     Route {
         template: routes::SCHEMA_ZOM,
         operations: &[
@@ -221,6 +225,7 @@ impl Route {
             None if path == routes::BROWSE || path.starts_with(routes::BROWSE_ROOT) => routes::BROWSE_PATH,
             None if routes::parse_asset(path).is_some() => routes::ASSET,
             None if routes::parse_schema(path).is_some() => routes::SCHEMA_ZOM,
+            None if routes::parse_snapshot_id(path).is_some() => routes::SNAPSHOT,
             None if routes::parse_credential_id(path).is_some() => match path.starts_with(routes::TOKENS) {
                 true => routes::TOKEN,
                 false => routes::SHARE,

@@ -31,6 +31,9 @@ pub struct Options {
     /// The maximum size of replaced and erased values that are retained for readers, in bytes. Beyond it, the oldest
     /// reader expires. `None` is a tenth of the file system, at most 8 GiB.
     pub max_pinned_bytes: Option<u64>,
+    /// The maximum size of replaced and erased values that are retained for snapshots of prefixes, in bytes. Beyond it,
+    /// the oldest one ends. `None` is a tenth of the file system.
+    pub max_snapshot_bytes: Option<u64>,
     /// Faults for tests.
     #[cfg(debug_assertions)]
     pub sync_fault: crate::SyncFault,
@@ -72,6 +75,7 @@ impl Default for Options {
             segment_bytes: None,
             index_segment_bytes: None,
             max_pinned_bytes: None,
+            max_snapshot_bytes: None,
             #[cfg(debug_assertions)]
             sync_fault: crate::SyncFault::default(),
         }

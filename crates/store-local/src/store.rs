@@ -2,8 +2,10 @@
 
 mod inner;
 mod list;
+mod prefix_snapshot;
 mod prepare;
 mod read;
+mod record_file;
 mod snapshot;
 mod stage;
 mod start;
@@ -14,13 +16,13 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use zarrd_store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult,
-    ReadableStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark,
-    WriteableStore, count_keys, stage_put,
+    KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot,
+    PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes,
+    Watermark, WriteableStore, count_keys, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
-use self::{inner::Queues, prepare::prepare, snapshot::LocalSnapshot};
+use self::{inner::Queues, prefix_snapshot::LocalPrefixSnapshot, prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
     Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options,
     blocking::run_blocking,
@@ -275,6 +277,11 @@ impl SnapshotStore for LocalStore {
             return Ok(Box::new(LocalSnapshot::new(inner, &*keys)?));
         }
         Ok(Box::new(run_blocking(move || LocalSnapshot::new(inner, &*keys)).await?))
+    }
+
+    async fn snapshot_below(&self, prefix: &Prefix) -> Result<Arc<dyn PrefixSnapshot>, StoreError> {
+        let (inner, prefix) = (Arc::clone(&self.0), prefix.clone());
+        Ok(Arc::new(run_blocking(move || LocalPrefixSnapshot::new(&inner, &prefix)).await?))
     }
 }
 

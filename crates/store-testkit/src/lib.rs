@@ -66,6 +66,7 @@ mod needs;
 mod paging;
 mod persistence;
 mod precondition;
+mod prefix_snapshot;
 mod prefixes;
 mod puts;
 mod range;

@@ -7,8 +7,8 @@ use tokio::runtime;
 
 use super::{
     Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, looks, model, needs::Need,
-    paging, persistence, precondition, prefixes, puts, range, read, snapshot, tools::panic_message, transaction,
-    transaction_model, upload, watermark, write,
+    paging, persistence, precondition, prefix_snapshot, prefixes, puts, range, read, snapshot, tools::panic_message,
+    transaction, transaction_model, upload, watermark, write,
 };
 use zarrd_store::{SnapshotStore, TransactionalStore};
 
@@ -210,6 +210,11 @@ macro_rules! conformance_checks {
             fresh snapshot::erase_prefix_is_atomic_to_readers [];
             fresh snapshot::replacing_a_prefix_is_atomic_to_readers [];
             fresh snapshot::a_snapshot_outlives_the_erase_of_its_prefix [];
+            fresh prefix_snapshot::a_snapshot_of_a_prefix_stays_while_everything_changes [Listings];
+            fresh prefix_snapshot::a_snapshot_of_a_prefix_lists_as_the_store_does [Listings SharedNames];
+            fresh prefix_snapshot::a_snapshot_of_a_prefix_has_only_its_keys [Listings];
+            fresh prefix_snapshot::snapshots_of_prefixes_are_of_one_commit [Listings];
+            fresh prefix_snapshot::a_snapshot_of_a_prefix_has_the_intents_of_its_commit [Listings];
             fresh transaction_model::commits_agree_with_a_model [];
         }
     };

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::{Storage, test_value::TestValue};
 use zarrd_store::{
-    DirPage, Entry, Key, KeyPage, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Version,
+    DirPage, Entry, Key, KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore,
+    Version,
 };
 
 /// Asserts that the result is an error of this form.
@@ -68,17 +69,17 @@ pub(super) async fn assert_absent(store: &impl Storage, at: &str) {
 }
 
 /// All keys below the prefix.
-pub(super) async fn list_keys(store: &impl Storage, below: &str) -> Vec<String> {
+pub(super) async fn list_keys(store: &(impl ListableStore + ?Sized), below: &str) -> Vec<String> {
     key_pages(store, below, 1_000).await.concat().iter().map(|entry| entry.key.to_string()).collect()
 }
 
 /// All children of the prefix, keys and prefixes in one order.
-pub(super) async fn list_children(store: &impl Storage, below: &str) -> Vec<String> {
+pub(super) async fn list_children(store: &(impl ListableStore + ?Sized), below: &str) -> Vec<String> {
     dir_pages(store, below, 1_000).await.iter().flat_map(children).collect()
 }
 
 /// The pages of a listing of keys.
-pub(super) async fn key_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<Vec<Entry>> {
+pub(super) async fn key_pages(store: &(impl ListableStore + ?Sized), below: &str, limit: usize) -> Vec<Vec<Entry>> {
     let (below, mut page, mut pages, mut last) = (prefix(below), PageRequest::first(limit), Vec::new(), String::new());
     loop {
         let KeyPage { keys, cursor } = store.list_prefix(&below, page).await.expect("a page of keys");
@@ -91,7 +92,7 @@ pub(super) async fn key_pages(store: &impl Storage, below: &str, limit: usize) -
 }
 
 /// The pages of a listing of children.
-pub(super) async fn dir_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<DirPage> {
+pub(super) async fn dir_pages(store: &(impl ListableStore + ?Sized), below: &str, limit: usize) -> Vec<DirPage> {
     let (below, mut page, mut pages, mut last) = (prefix(below), PageRequest::first(limit), Vec::new(), String::new());
     loop {
         let mut found = store.list_dir(&below, page).await.expect("a page of children");

@@ -30,8 +30,8 @@ use self::{
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees, Intent,
     IntentError, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Peek,
-    Precondition, Prefix, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore,
-    ValueMeta, Watermark, WriteableStore, random::random,
+    Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError,
+    TransactionalStore, ValueMeta, Watermark, WriteableStore, prefix_snapshot::MemoryPrefixSnapshot, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -258,6 +258,21 @@ impl SnapshotStore for MemoryStore {
         let state = self.0.state.read();
         let values = keys.iter().map(|key| (key.clone(), state.values.get(key).cloned())).collect();
         Ok(Box::new(MemorySnapshot { values }))
+    }
+
+    async fn snapshot_below(&self, prefix: &Prefix) -> Result<Arc<dyn PrefixSnapshot>, StoreError> {
+        let state = self.0.state.read();
+        let below = State::copy_below(&state, prefix);
+        let intents = state.intents.iter().map(|(id, record)| Intent { id: *id, record: record.clone() }).collect();
+        let (watermark, len) = (Watermark::from_u64(state.commits), below.values.len() as u64);
+        drop(state);
+        let store = Self(Arc::new(MemoryInner {
+            id: random(),
+            signer: CursorSigner::new(random()),
+            space: Space::new(MemoryLimits::default()),
+            state: RwLock::new(below),
+        }));
+        Ok(Arc::new(MemoryPrefixSnapshot { store, prefix: prefix.clone(), watermark, len, intents }))
     }
 
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {

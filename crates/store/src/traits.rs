@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    PageRequest, Payload, Precondition, Prefix, PutResult, Reads, Staged, StoreError, ValueMeta, Version, WaitTimes,
-    Watermark,
+    PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, Reads, Staged, StoreError, ValueMeta,
+    Version, WaitTimes, Watermark,
 };
 
 /// The number of keys of a snapshot that are asked for at a time.
@@ -180,6 +180,16 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
         let mut all = Vec::new();
         keys.for_each(&mut |key| all.push(key));
         self.snapshot(&all).await
+    }
+
+    /// Takes a snapshot of everything below `prefix` as of one commit, whatever is changed meanwhile. Memory does not grow
+    /// with the number of keys as it does with [`snapshot`](Self::snapshot): a store with a disk writes their records
+    /// there.
+    ///
+    /// By default it fails with [`StoreError::Unsupported`], as it must for a prefix without commits
+    /// ([`Reads::Key`](crate::Reads::Key)).
+    async fn snapshot_below(&self, _prefix: &Prefix) -> Result<Arc<dyn PrefixSnapshot>, StoreError> {
+        Err(StoreError::Unsupported { what: "snapshots of a prefix" })
     }
 
     /// Returns a number that identifies the visible state. Every commit changes it, and no number is reused once

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot,
-    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
+    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore,
+    Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -179,6 +179,8 @@ pub enum Operation<'o> {
     Watermark,
     /// [`SnapshotStore::snapshot`] of these keys.
     Snapshot(&'o [Key]),
+    /// [`SnapshotStore::snapshot_below`].
+    SnapshotBelow(&'o Prefix),
 }
 
 impl<'o> Operation<'o> {
@@ -197,7 +199,8 @@ impl<'o> Operation<'o> {
             Self::Set(_) | Self::Erase(_) | Self::ErasePrefix(_) | Self::CheckWritable => true,
             Self::Stage(_) | Self::Commit => true,
             Self::Get(_) | Self::Head(_) | Self::ListPrefix(_) | Self::ListDir(_) => false,
-            Self::ReadStaged(_) | Self::Intents | Self::Watermark | Self::Snapshot(_) => false,
+            Self::ReadStaged(_) | Self::Intents | Self::Watermark => false,
+            Self::Snapshot(_) | Self::SnapshotBelow(_) => false,
         }
     }
 }
@@ -268,6 +271,11 @@ impl<W: StoreWrapper> SnapshotStore for W {
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
         self.before(Operation::Snapshot(keys)).await?;
         StoreWrapper::snapshot(self, keys).await
+    }
+
+    async fn snapshot_below(&self, prefix: &Prefix) -> Result<Arc<dyn PrefixSnapshot>, StoreError> {
+        self.before(Operation::SnapshotBelow(prefix)).await?;
+        self.inner().snapshot_below(prefix).await
     }
 
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {

@@ -32,7 +32,7 @@ pub use picture::{
 use std::borrow::Cow;
 
 use zarrd_meta::Dialect;
-use zarrd_store::{Cursor, MAX_PAGE_ENTRIES};
+use zarrd_store::{Cursor, MAX_PAGE_ENTRIES, Prefix};
 
 use crate::{
     near::suggestion,
@@ -49,8 +49,17 @@ pub const CURSOR: &str = "cursor";
 /// Confirms that everything is erased.
 pub const CONFIRM: &str = "confirm";
 
+/// The snapshot from which a value or a listing is read.
+pub const SNAPSHOT: &str = "snapshot";
+/// The prefix of which a snapshot is taken.
+pub const PREFIX: &str = "prefix";
+
 /// The parameters of a listing.
-pub const LISTING_PARAMETERS: &[&str] = &[LIST, LIMIT, CURSOR];
+pub const LISTING_PARAMETERS: &[&str] = &[LIST, LIMIT, CURSOR, SNAPSHOT];
+/// The parameters of reading a value.
+pub const KEY_READ_PARAMETERS: &[&str] = &[SNAPSHOT];
+/// The parameters of taking a snapshot.
+pub const SNAPSHOT_PARAMETERS: &[&str] = &[PREFIX];
 /// The parameters of a page of tokens or share links.
 pub const PAGE_PARAMETERS: &[&str] = &[LIMIT, CURSOR];
 /// The parameters of setting and erasing a key.
@@ -138,6 +147,15 @@ pub struct ListQuery {
     pub limit: Option<usize>,
     /// The start of the page.
     pub cursor: Option<Cursor>,
+    /// The id of the snapshot that is listed; `None` for the current state.
+    pub snapshot: Option<String>,
+}
+
+/// The query of taking a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotQuery {
+    /// The prefix; by default that of everything.
+    pub prefix: Prefix,
 }
 
 /// The query of a page of tokens or share links.
@@ -162,11 +180,13 @@ pub enum Confirmation {
 impl ListQuery {
     /// Parses the query of a listing.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [list, limit, cursor] = parse(query, LISTING_PARAMETERS, [LIST, LIMIT, CURSOR], UnknownParameters::Ignore)?;
+        let wanted = [LIST, LIMIT, CURSOR, SNAPSHOT];
+        let [list, limit, cursor, snapshot] = parse(query, LISTING_PARAMETERS, wanted, UnknownParameters::Ignore)?;
         Ok(Self {
             kind: list.as_deref().map(kind).transpose()?.unwrap_or_default(),
             limit: limit.as_deref().map(parse_limit).transpose()?,
             cursor: cursor.map(Cursor::from_text),
+            snapshot,
         })
     }
 
@@ -174,8 +194,33 @@ impl ListQuery {
     pub fn render(&self) -> String {
         let list = (self.kind == ListKind::Keys).then(|| format!("{LIST}=keys"));
         let page = render_page(self.limit, self.cursor.as_ref());
-        list.into_iter().chain(page).collect::<Vec<_>>().join("&")
+        let snapshot = self.snapshot.as_deref().map(render_key_read);
+        list.into_iter().chain(page).chain(snapshot).collect::<Vec<_>>().join("&")
     }
+}
+
+impl SnapshotQuery {
+    /// Parses the query of taking a snapshot.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [prefix] = parse(query, SNAPSHOT_PARAMETERS, [PREFIX], UnknownParameters::Reject)?;
+        let invalid = |_| QueryError::Invalid { name: PREFIX, expected: "is a prefix such as lab/exp1/, or empty" };
+        Ok(Self { prefix: Prefix::parse(&prefix.unwrap_or_default()).map_err(invalid)? })
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(&self) -> String {
+        format!("{PREFIX}={}", encode(self.prefix.as_str()))
+    }
+}
+
+/// Parses the query of reading a value: the id of a snapshot, or `None` for the current state.
+pub fn parse_key_read(query: &str) -> Result<Option<String>, QueryError> {
+    parse(query, KEY_READ_PARAMETERS, [SNAPSHOT], UnknownParameters::Ignore).map(|[snapshot]| snapshot)
+}
+
+/// The text of the query of reading a value from a snapshot, without `?`.
+pub fn render_key_read(snapshot: &str) -> String {
+    format!("{SNAPSHOT}={}", encode(snapshot))
 }
 
 impl PageQuery {
@@ -343,7 +388,12 @@ mod tests {
     fn listing_queries_round_trip() {
         assert_eq!(ListQuery::parse(""), Ok(ListQuery::default()));
         assert_eq!(ListQuery::parse("list=dir&_=17"), Ok(ListQuery::default()), "cache busters are ignored");
-        let full = ListQuery { kind: ListKind::Keys, limit: Some(7), cursor: Some(Cursor::from_text("a_b-&%")) };
+        let full = ListQuery {
+            kind: ListKind::Keys,
+            limit: Some(7),
+            cursor: Some(Cursor::from_text("a_b-&%")),
+            snapshot: Some("0&1".to_owned()),
+        };
         assert_eq!(full.render(), "list=keys&limit=7&cursor=a_b-%26%25");
         assert_eq!(ListQuery::parse(&full.render()), Ok(full));
         assert_eq!(ListQuery::default().render(), "");

@@ -56,6 +56,10 @@ pub const TOKEN: &str = "/token/{id}";
 pub const SHARES: &str = "/share";
 /// The template of the path of a share link as a resource.
 pub const SHARE: &str = "/share/{id}";
+/// The snapshots of prefixes.
+pub const SNAPSHOTS: &str = "/snapshot";
+/// The template of the path of a snapshot.
+pub const SNAPSHOT: &str = "/snapshot/{id}";
 /// The start of the paths that begin with a share link, which precedes the usual path.
 pub const SHARE_LINK_ROOT: &str = "/s/";
 /// The template of the path of the JSON Schema of a ZOM.
@@ -80,6 +84,8 @@ pub const TEMPLATES: &[&str] = &[
     TOKEN,
     SHARES,
     SHARE,
+    SNAPSHOTS,
+    SNAPSHOT,
     SCHEMA_ZOM,
 ];
 
@@ -202,6 +208,16 @@ pub fn share_link_path(link: &str) -> String {
 pub fn parse_credential_id(path: &str) -> Option<&str> {
     let below = |parent: &str| path.strip_prefix(parent)?.strip_prefix('/');
     below(TOKENS).or_else(|| below(SHARES)).filter(|id| !id.is_empty() && !id.contains('/'))
+}
+
+/// The path of a snapshot.
+pub fn snapshot_path(id: &str) -> String {
+    format!("{SNAPSHOTS}/{}", encode(id))
+}
+
+/// The id in the path of a snapshot.
+pub fn parse_snapshot_id(path: &str) -> Option<&str> {
+    path.strip_prefix(SNAPSHOTS)?.strip_prefix('/').filter(|id| !id.is_empty() && !id.contains('/'))
 }
 
 /// The name in the path of a file of the page.

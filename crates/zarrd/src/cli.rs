@@ -6,7 +6,7 @@ mod tokens;
 
 use std::{
     io::{self, IsTerminal, Write},
-    num::NonZeroU64,
+    num::{NonZeroU64, NonZeroUsize},
     path::{Path, PathBuf},
 };
 
@@ -26,9 +26,9 @@ use crate::{
 };
 
 use self::examples::{
-    CHECK_EXAMPLES, COMPACT_EXAMPLES, COPY_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, GET_EXAMPLES, HEALTH_EXAMPLES,
-    IMPORT_EXAMPLES, INFO_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LS_EXAMPLES, SERVE_EXAMPLES, SHARE_EXAMPLES,
-    STATS_EXAMPLES, TOKEN_EXAMPLES, TREE_EXAMPLES,
+    BACKUP_EXAMPLES, CHECK_EXAMPLES, COMPACT_EXAMPLES, COPY_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, GET_EXAMPLES,
+    HEALTH_EXAMPLES, IMPORT_EXAMPLES, INFO_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LS_EXAMPLES, RESTORE_EXAMPLES,
+    SERVE_EXAMPLES, SHARE_EXAMPLES, STATS_EXAMPLES, TOKEN_EXAMPLES, TREE_EXAMPLES,
 };
 pub(crate) use self::{
     elements::{GetArgs, StatsArgs},
@@ -40,7 +40,7 @@ const ABOUT: &str = "The home of a lab's arrays: a small server that stores Zarr
 /// Parses the command line of this process, and exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().try_get_matches().unwrap_or_else(|error| exit_with(&error));
-    if let Some((name @ ("import" | "export" | "ls" | "tree" | "info"), matches)) = matches.subcommand()
+    if let Some((name @ ("import" | "export" | "backup" | "ls" | "tree" | "info"), matches)) = matches.subcommand()
         && has_both_endpoints(matches)
     {
         let message = format!("zarrd {name} accepts --store or --server, not both");
@@ -133,6 +133,12 @@ pub(crate) enum Command {
     /// Copy a store into a new one, for example with another kind of index
     #[command(after_help = COPY_EXAMPLES)]
     Copy(CopyArgs),
+    /// Back up a store, also that of a running server, into a directory with earlier backups
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Create a store from a backup
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
     /// Check a running server's health
     #[command(after_help = HEALTH_EXAMPLES)]
     Health(HealthArgs),
@@ -308,6 +314,58 @@ pub(crate) struct CopyArgs {
     /// Store to create: sled:DIR or redb:DIR
     pub(crate) to: Location,
     /// Leave the tokens behind (DIR/access): a server on the copy is then open until it has some of its own
+    #[arg(long)]
+    pub(crate) without_access: bool,
+    /// Limits of the store.
+    #[command(flatten)]
+    pub(crate) write: WriteOptions,
+    /// Options of the transfer.
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+}
+
+/// The arguments of `backup`.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Directory of the backups of this store, which is created if it is missing
+    #[arg(value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// The store.
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArgs,
+    /// Directory of the server's tokens, if it is on this machine, so that they become part of the backup
+    #[arg(long, value_name = "DIR", requires = "server")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Number of backups to keep: older ones are removed when this one is complete [default: all]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) keep: Option<NonZeroUsize>,
+    /// Read the files of all values again at the end, instead of those that were new
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Options of the transfer.
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+}
+
+/// The arguments of `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Directory of the backups
+    #[arg(value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// Store to create: sled:DIR or redb:DIR
+    #[arg(required_unless_present = "list")]
+    pub(crate) to: Option<Location>,
+    /// Name of the backup [default: the newest]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backup: Option<String>,
+    /// List the backups, as JSON, instead of restoring one
+    #[arg(long, conflicts_with_all = ["to", "backup"])]
+    pub(crate) list: bool,
+    /// Restore what is whole if files of the backup are damaged or missing; the exit code is 5
+    #[arg(long)]
+    pub(crate) skip_damaged: bool,
+    /// Leave the tokens behind: a server on the store is then open until it has some of its own
     #[arg(long)]
     pub(crate) without_access: bool,
     /// Limits of the store.

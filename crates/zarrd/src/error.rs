@@ -5,6 +5,7 @@ use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use zarrd_store::StoreError;
 
 use crate::{
+    backup::BackupError,
     config::{ConfigError, Location, LoginError},
     exit::Code,
     hierarchy::NodeReadError,
@@ -59,6 +60,9 @@ pub(crate) enum Error {
     /// Keys were not transferred.
     #[error(transparent)]
     Transfer(#[from] TransferError),
+    /// A backup was not taken, or not restored.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// The target of a copy is not empty.
     #[error("{location} is not empty; a copy needs a new store")]
     CopyTargetNotEmpty {
@@ -206,6 +210,7 @@ impl Error {
             Self::CorruptValues { .. } => Code::CorruptionFound,
             Self::Listen { .. } => Code::CannotListen,
             Self::Transfer(error) => transfer_exit_code(error),
+            Self::Backup(error) => backup_exit_code(error),
             Self::CopyIncomplete { source, .. } => source.exit_code(),
             Self::Stopped(Stopped { signal }) => signal.exit_code(),
             Self::Open(OpenStoreError::Client { .. })
@@ -247,7 +252,7 @@ fn transfer_exit_code(error: &TransferError) -> Code {
         | TransferError::OwnDirectory { .. }
         | TransferError::InsideStore { .. }
         | TransferError::ContainsStore { .. } => Code::Usage,
-        TransferError::Incomplete { corrupt: 1.., .. } => Code::CorruptionFound,
+        TransferError::Incomplete { corrupt: 1.., .. } | TransferError::Changing { .. } => Code::CorruptionFound,
         TransferError::UnsupportedNames { .. }
         | TransferError::NoKeys { .. }
         | TransferError::List(_)
@@ -255,6 +260,19 @@ fn transfer_exit_code(error: &TransferError) -> Code {
         | TransferError::Aborted { .. }
         | TransferError::Place { .. }
         | TransferError::Directory { .. } => Code::Failed,
+    }
+}
+
+fn backup_exit_code(error: &BackupError) -> Code {
+    match error {
+        BackupError::NotBackups { .. }
+        | BackupError::NoBackup { .. }
+        | BackupError::NewerFormat { .. }
+        | BackupError::OtherStore { .. }
+        | BackupError::WithoutTokens { .. } => Code::Usage,
+        BackupError::InUse { .. } => Code::StoreInUse,
+        BackupError::Damaged { .. } | BackupError::Values { .. } => Code::CorruptionFound,
+        BackupError::Vanished { .. } | BackupError::Store(_) | BackupError::Io { .. } => Code::Failed,
     }
 }
 

@@ -19,6 +19,7 @@
 //! - [`signals`]: the first signal stops a command in order, the second one immediately.
 //! - [`ui`]: results go to stdout, messages, progress and the log ([`logging`]) to stderr.
 
+mod backup;
 mod cli;
 mod commands;
 mod config;

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    num::NonZeroU64,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,8 +11,8 @@ use std::{
 use zarrd_array::Arrays;
 use zarrd_client::HttpStore;
 use zarrd_store::{
-    Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck, Rechecked,
-    SnapshotStore, StoreError,
+    BackendErrorKind, Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck,
+    Rechecked, SnapshotStore, StoreError,
 };
 use zarrd_store_dir::DirStore;
 use zarrd_store_http::{HttpUrl, WebStore};
@@ -20,7 +21,7 @@ use zarrd_store_object::{BucketStore, BucketUrl};
 
 use crate::{
     config::{Endpoint, FilesLocation, Location, Mount, ServerEndpoint, WriteLimits},
-    transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource},
+    transfer::{DEFAULT_MAX_KEYS, LiveSource, Sink, SnapshotSource, Source, StoreSink, StoreSource},
 };
 
 /// Advice for commands that can also use a running server.
@@ -273,8 +274,13 @@ fn rechecked<S: ReadableStore + ListableStore + 'static>(
 
 impl From<WriteLimits> for Options {
     fn from(limits: WriteLimits) -> Self {
-        let WriteLimits { commit_buffer, retained } = limits;
-        Self { commit_buffer_bytes: commit_buffer, max_pinned_bytes: retained, ..Self::default() }
+        let WriteLimits { commit_buffer, retained, snapshots } = limits;
+        Self {
+            commit_buffer_bytes: commit_buffer,
+            max_pinned_bytes: retained,
+            max_snapshot_bytes: snapshots,
+            ..Self::default()
+        }
     }
 }
 
@@ -395,6 +401,23 @@ impl ServedStores {
     }
 }
 
+/// A prefix of another server as the source of a transfer: a snapshot, unless it has none for the caller.
+pub(crate) async fn server_source(
+    store: HttpStore,
+    prefix: Prefix,
+    max_keys: NonZeroU64,
+) -> Result<Box<dyn Source>, StoreError> {
+    let max_keys = Some(max_keys);
+    match store.snapshot_below(&prefix).await {
+        Ok(snapshot) => Ok(Box::new(SnapshotSource { values: StoreSource { store: snapshot, prefix, max_keys } })),
+        // An older server, a mount, or one whose snapshots take a token.
+        Err(StoreError::Unsupported { .. } | StoreError::Backend { kind: BackendErrorKind::Unauthenticated, .. }) => {
+            Ok(Box::new(LiveSource { values: StoreSource { store, prefix, max_keys } }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl OpenEndpoint {
     /// Opens an existing store for reading.
     pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
@@ -423,14 +446,15 @@ impl OpenEndpoint {
         }
     }
 
-    /// A prefix of the store as the source of a transfer.
-    pub(crate) fn source(&self, prefix: Prefix) -> Box<dyn Source> {
+    /// A prefix of the store as the source of a transfer: as of one commit, if the store has commits.
+    pub(crate) async fn source(&self, prefix: Prefix) -> Result<Box<dyn Source>, StoreError> {
         let max_keys = Some(DEFAULT_MAX_KEYS);
-        match self {
+        Ok(match self {
+            // No other process changes it meanwhile.
             Self::Local(store) => Box::new(StoreSource { store: store.clone(), prefix, max_keys: None }),
             Self::Foreign(store) => Box::new(StoreSource { store: Arc::clone(store), prefix, max_keys }),
-            Self::Server(store) => Box::new(StoreSource { store: store.clone(), prefix, max_keys }),
-        }
+            Self::Server(store) => server_source(store.clone(), prefix, DEFAULT_MAX_KEYS).await?,
+        })
     }
 
     /// Closes the store.
@@ -482,8 +506,9 @@ mod tests {
 
     #[test]
     fn limits_become_options() {
-        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
-        assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (Some(1), Some(2)));
+        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2), snapshots: Some(3) }.into();
+        let limits = (options.commit_buffer_bytes, options.max_pinned_bytes, options.max_snapshot_bytes);
+        assert_eq!(limits, (Some(1), Some(2), Some(3)));
         let options: Options = WriteLimits::default().into();
         assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (None, None));
     }

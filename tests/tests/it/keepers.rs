@@ -127,6 +127,58 @@ async fn store_without_inodes_opens_and_frees_some() {
     }
 }
 
+/// Overwriting what a copy shares takes new blocks, so that erasing does too.
+#[tokio::test]
+async fn store_that_shares_blocks_with_its_copy_erases_on_a_full_disk() {
+    for kind in KINDS {
+        let Some(disk) = SmallDisk::mount(FileSystem::Xfs, 512) else { return };
+        let launch = Launch::of(format_args!("{kind}:{}", disk.store().display()));
+        let server = with_values(&launch, 200).await;
+        let copied = Command::new("cp").args(["-a", "--reflink=always"]).args([disk.store(), disk.path().join("copy")]);
+        assert!(copied.status().unwrap().success());
+        disk.fill(0);
+        assert_eq!(put(&server, 200).await, StatusCode::INSUFFICIENT_STORAGE);
+        assert_eq!(server.delete("/store/v/0").await.status(), StatusCode::NO_CONTENT);
+        let erased = server.delete("/store/v/").await;
+        assert_eq!(erased.text().await.unwrap(), r#"{"erased":199}"#);
+        disk.remove_filler();
+        eventually("values are accepted again", Duration::from_secs(20), async || {
+            put(&server, 0).await == StatusCode::CREATED
+        })
+        .await;
+        server.stop();
+    }
+}
+
+/// A small fast disk is full before the index has what is in the log.
+#[tokio::test]
+async fn prefix_is_erased_on_a_small_disk_that_eight_writers_filled() {
+    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 128) else { return };
+    let server = Launch::sled(&disk.store()).start();
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..8 {
+        let (http, url) = (reqwest::Client::new(), server.url(&format!("/store/v/{writer}/")));
+        writers.spawn(async move {
+            for number in 0.. {
+                let answer = http.put(format!("{url}{number}")).body(vec![7; 1000]).send().await.unwrap();
+                if answer.status() == StatusCode::INSUFFICIENT_STORAGE {
+                    return number;
+                }
+            }
+            0
+        });
+    }
+    let written: usize = writers.join_all().await.into_iter().sum();
+    assert!(written > 5000, "{written}");
+    let erased = server.delete("/store/v/").await;
+    assert_eq!(erased.status(), StatusCode::OK);
+    eventually("values are accepted again", Duration::from_secs(60), async || {
+        put(&server, 0).await == StatusCode::CREATED
+    })
+    .await;
+    server.stop();
+}
+
 #[tokio::test]
 async fn moved_store_goes_on_and_another_one_in_its_place_is_untouched() {
     for kind in KINDS {

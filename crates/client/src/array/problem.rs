@@ -154,6 +154,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UntrustedProxy
             | ProblemType::NotFound
             | ProblemType::NoSuchCredential
+            | ProblemType::SnapshotExpired
             | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed

@@ -9,7 +9,7 @@ use zarrd_meta::NodePath;
 use zarrd_store::{KeyError, Prefix};
 use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
-    query::{ListKind, ListQuery, NodePostQuery},
+    query::{ListKind, ListQuery, NodePostQuery, SnapshotQuery},
     routes::{self, PathError, Slashes, StoreTarget, parse_array, parse_node, parse_store},
 };
 
@@ -152,7 +152,18 @@ impl Judge<'_> {
                 PrincipalKind::Link => Err(ApiError::forbidden("a share link cannot manage tokens and links")),
                 PrincipalKind::Anonymous => Err(self.unidentified("this requires a token")),
             },
+            Requirement::Snapshot => self.require_snapshot(),
         }
+    }
+
+    /// Requires the right to read the prefix of a snapshot, and a credential where anonymous callers may not do everything.
+    fn require_snapshot(&self) -> Result<(), ApiError> {
+        let is_open = self.principal().may(Right::Write, &Prefix::root());
+        if self.principal().kind == PrincipalKind::Anonymous && !is_open {
+            return Err(self.unidentified("a snapshot requires a token"));
+        }
+        let SnapshotQuery { prefix } = SnapshotQuery::parse(self.query())?;
+        self.require_on(Right::Read, &StoreTarget::Prefix(prefix))
     }
 
     /// Requires a right on what the path names.

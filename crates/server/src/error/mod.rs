@@ -215,7 +215,12 @@ impl ApiError {
 
     /// A transient error: the server is overloaded, or the client has reached its share while others wait.
     fn retry_later(kind: ProblemType, detail: String) -> Self {
-        Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
+        Self::retry_after(kind, detail, std::time::Duration::from_secs(1))
+    }
+
+    /// A transient error, and the time after which the request may succeed.
+    pub(crate) fn retry_after(kind: ProblemType, detail: String, wait: std::time::Duration) -> Self {
+        Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)))
     }
 
     /// A store failed. Its details are for the log, unless it says that clients may have them; one that fails at a key,

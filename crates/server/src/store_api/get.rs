@@ -8,7 +8,7 @@ use http::{
         LAST_MODIFIED,
     },
 };
-use zarrd_store::{GetResult, Key, StoreError, ValueMeta, until_unchanged};
+use zarrd_store::{GetResult, Key, ReadableStore, StoreError, ValueMeta, until_unchanged};
 use zarrd_wire::{
     etag,
     headers::MODIFIED,
@@ -23,6 +23,7 @@ use crate::{
     extract::{ConditionOutcome, KeyPath, ReadConditions},
     headers::REVALIDATE,
     response_body::value_body,
+    snapshot_api::ReadSource,
 };
 
 /// A value that a browser displays has no origin, runs nothing and submits nothing.
@@ -40,12 +41,14 @@ enum Representation {
 pub(crate) async fn get(
     State(app): State<App>,
     KeyPath(key): KeyPath,
+    source: ReadSource,
     uri: Uri,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    match until_unchanged(|| read(&app, &key, &conditions)).await? {
+    let store = source.values(&key)?;
+    match until_unchanged(|| read(store, &key, &conditions)).await? {
         Some(response) => Ok(response),
-        None if conditions.is_plain() => redirect::to_prefix(&app, &key, &uri).await,
+        None if conditions.is_plain() && !source.is_snapshot() => redirect::to_prefix(&app, &key, &uri).await,
         None => Err(ApiError::no_such_key(&key)),
     }
 }
@@ -54,11 +57,12 @@ pub(crate) async fn get(
 pub(crate) async fn head(
     State(app): State<App>,
     KeyPath(key): KeyPath,
+    source: ReadSource,
     uri: Uri,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    let Some(meta) = app.store().head(&key).await? else {
-        return match conditions.is_plain() {
+    let Some(meta) = source.values(&key)?.head(&key).await? else {
+        return match conditions.is_plain() && !source.is_snapshot() {
             true => redirect::to_prefix(&app, &key, &uri).await,
             false => Err(ApiError::no_such_key(&key)),
         };
@@ -71,13 +75,13 @@ pub(crate) async fn head(
     Ok(response)
 }
 
-async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, ApiError> {
+async fn read(store: &dyn ReadableStore, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, ApiError> {
     let range = match conditions.range() {
         RangeRequest::Whole => None,
         RangeRequest::One(range) => Some(range),
-        RangeRequest::Unsatisfiable => return range_not_satisfiable(app, key, conditions).await,
+        RangeRequest::Unsatisfiable => return range_not_satisfiable(store, key, conditions).await,
     };
-    let result = app.store().get(key, range).await;
+    let result = store.get(key, range).await;
     let meta = match &result {
         Ok(Some(value)) => value.meta,
         Err(StoreError::RangeNotSatisfiable { meta }) => *meta,
@@ -88,7 +92,7 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
     }
     let representation = if range.is_some() { Representation::Partial } else { Representation::Full };
     if representation == Representation::Partial && !conditions.range_applies_to(&meta) {
-        return get_full(app, key, conditions).await;
+        return get_full(store, key, conditions).await;
     }
     match result? {
         Some(value) => value_response(key, value, representation, conditions).await.map(Some),
@@ -98,22 +102,26 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
 
 /// Responds to a range that is unsatisfiable for any value.
 async fn range_not_satisfiable(
-    app: &App,
+    store: &dyn ReadableStore,
     key: &Key,
     conditions: &ReadConditions,
 ) -> Result<Option<Response>, ApiError> {
-    let Some(meta) = app.store().head(key).await? else { return Ok(None) };
+    let Some(meta) = store.head(key).await? else { return Ok(None) };
     if let Some(response) = check_conditions(conditions, key, &meta)? {
         return Ok(Some(response));
     }
     match conditions.range_applies_to(&meta) {
         true => Err(StoreError::RangeNotSatisfiable { meta }.into()),
-        false => get_full(app, key, conditions).await,
+        false => get_full(store, key, conditions).await,
     }
 }
 
-async fn get_full(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, ApiError> {
-    match app.store().get(key, None).await? {
+async fn get_full(
+    store: &dyn ReadableStore,
+    key: &Key,
+    conditions: &ReadConditions,
+) -> Result<Option<Response>, ApiError> {
+    match store.get(key, None).await? {
         Some(value) => value_response(key, value, Representation::Full, conditions).await.map(Some),
         None => Ok(None),
     }

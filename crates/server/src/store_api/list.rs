@@ -1,6 +1,6 @@
 //! Handlers that list keys and prefixes.
 
-use std::future::ready;
+use std::{future::ready, sync::Arc};
 
 use axum::{
     body::Body,
@@ -17,7 +17,7 @@ use http::{
 };
 use zarrd_access::Right;
 use zarrd_array::Claim;
-use zarrd_store::{DirPage, KeyPage, PageRequest, Prefix, StoreError};
+use zarrd_store::{DirPage, KeyPage, ListableStore, PageRequest, Prefix, StoreError};
 use zarrd_wire::{
     headers::{JSON, NDJSON},
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
@@ -35,6 +35,7 @@ use crate::{
     error::ApiError,
     extract::{Links, ListingFormat, ListingPreferences, PrefixPath, Query},
     headers::REVALIDATE,
+    snapshot_api::ReadSource,
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -62,7 +63,8 @@ pub(crate) async fn list(
     let query = ListQuery { cursor: query.cursor.map(|cursor| session.unbind(&cursor)).transpose()?, ..query };
     let format = preferences.best(offered_formats(query.kind));
     let links = preferences.links();
-    let listing = Listing { app, session, prefix, query };
+    let source = ReadSource::new(&app, query.snapshot.as_deref())?.listings(&prefix)?;
+    let listing = Listing { app, source, session, prefix, query };
     let mut response = match (listing.query.kind, format) {
         (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,
         (ListKind::Dir, ListingFormat::Html) => listing.html_page(links).await?,
@@ -83,6 +85,8 @@ fn offered_formats(kind: ListKind) -> &'static [ListingFormat] {
 /// A listing of one request.
 struct Listing {
     app: App,
+    /// The store, or a snapshot of it.
+    source: Arc<dyn ListableStore>,
     session: Session,
     prefix: Prefix,
     query: ListQuery,
@@ -128,7 +132,7 @@ impl Listing {
     async fn html_page(self, links: Links) -> Result<Response, ApiError> {
         let prefix = self.prefix.clone();
         if !prefix.is_root() && self.granted_children().is_none() {
-            let first = self.app.store().list_prefix(&prefix, PageRequest::first(1)).await?;
+            let first = self.source.list_prefix(&prefix, PageRequest::first(1)).await?;
             if first.keys.is_empty() {
                 return Err(ApiError::no_such_prefix(&prefix));
             }
@@ -143,7 +147,7 @@ impl Listing {
     }
 
     async fn keys(self) -> Result<BoxStream<'static, Result<KeyPage, StoreError>>, StoreError> {
-        Ok(pages::keys(self.app, self.prefix, self.query).await?.boxed())
+        Ok(pages::keys(self.app, self.source, self.prefix, self.query).await?.boxed())
     }
 
     async fn children(self) -> Result<BoxStream<'static, Result<DirPage, StoreError>>, StoreError> {
@@ -152,7 +156,7 @@ impl Listing {
                 let page = DirPage { keys: Vec::new(), prefixes, cursor: None };
                 Ok(stream::iter([Ok(page)]).boxed())
             }
-            None => Ok(pages::dir(self.app, self.prefix, self.query).await?.boxed()),
+            None => Ok(pages::dir(self.app, self.source, self.prefix, self.query).await?.boxed()),
         }
     }
 

@@ -94,6 +94,7 @@ impl RequestInfo {
                 "/schema/zom/{version}".to_owned()
             }
             None if below("/token") && self.path.len() > "/token".len() => "/token/{id}".to_owned(),
+            None if below("/snapshot") && self.path.len() > "/snapshot".len() => "/snapshot/{id}".to_owned(),
             None if below("/share") && self.path.len() > "/share".len() => "/share/{id}".to_owned(),
             None => self.path.clone(),
         }

@@ -41,6 +41,7 @@ mod reductions;
 mod repeated_names;
 mod request_logs;
 mod rights;
+mod snapshots;
 mod statuses;
 mod store_errors;
 mod time_bounds;

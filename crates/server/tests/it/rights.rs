@@ -159,13 +159,18 @@ fn requests() -> Vec<TestRequest> {
     for route in ROUTES {
         let named = route.template.contains("{key}")
             || route.template.contains("{prefix}")
-            || route.template.contains("{path}");
+            || route.template.contains("{path}")
+            || route.template == "/snapshot";
         let names: &[&'static str] = if named { &NAMES } else { &[""] };
         for (operation, &name) in route.operations.iter().flat_map(|of| names.iter().map(move |name| (of, name))) {
             for (query, body, copy_to, lists_keys) in variants(route.template, operation) {
                 let path = ["{key}", "{prefix}", "{path}"]
                     .iter()
                     .fold(route.template.to_owned(), |path, parameter| path.replace(parameter, name));
+                let path = match route.template {
+                    "/snapshot" => format!("{path}?prefix={name}/"),
+                    _ => path,
+                };
                 let path = path.replace("{version}", "v3").replace("{id}", "00000000000000000000000000000000");
                 all.push(TestRequest {
                     method: operation.method.clone(),
@@ -242,7 +247,10 @@ fn expected(request: &TestRequest, caller: &Caller) -> Outcome {
         Requirement::Nothing => return Outcome::Allowed,
         Requirement::Metrics => return judged(has(grants, "read", "")),
         Requirement::Token => return judged(matches!(caller.standing, Standing::Token(_))),
-        Requirement::Read | Requirement::Write | Requirement::List | Requirement::Convert => {}
+        Requirement::Snapshot if matches!(caller.standing, Standing::Anonymous(_)) && !has(grants, "write", "") => {
+            return lacking;
+        }
+        Requirement::Read | Requirement::Write | Requirement::List | Requirement::Convert | Requirement::Snapshot => {}
     }
     let Some(name) = decoded(request) else { return Outcome::Invalid };
     let is_key = request.template == "/store/{key}";
@@ -267,7 +275,13 @@ fn outcome(answer: &TestResponse) -> Outcome {
     match answer.status.as_u16() {
         401 => Outcome::Unauthorized,
         403 => Outcome::Forbidden,
-        400 if matches!(kind, None | Some(ProblemType::InvalidKey | ProblemType::InvalidPath)) => Outcome::Invalid,
+        400 if matches!(
+            kind,
+            None | Some(ProblemType::InvalidKey | ProblemType::InvalidPath | ProblemType::InvalidParameter)
+        ) =>
+        {
+            Outcome::Invalid
+        }
         _ => Outcome::Allowed,
     }
 }

@@ -253,6 +253,12 @@ impl Publisher {
         self.views.publish(group.number);
     }
 
+    /// True if writers would soon have to wait for the memtable to be applied.
+    fn is_under_pressure(&self, active: &Memtable) -> bool {
+        active.bytes() >= self.freeze_bytes.saturating_mul(2)
+            || self.files.unapplied_bytes() >= self.freeze_log_bytes.saturating_mul(4)
+    }
+
     fn freeze_if_large(&self) {
         let Ok(parts) = self.views.parts() else { return };
         let large = parts.active.bytes() >= self.freeze_bytes || self.files.unapplied_bytes() >= self.freeze_log_bytes;
@@ -261,11 +267,14 @@ impl Publisher {
         }
     }
 
-    /// Freezes the active memtable, unless a frozen one exists or a reader is looking up several keys; the checkpointer
-    /// requests it again then.
+    /// Freezes the active memtable, unless a frozen one exists, a reader is looking up several keys or a pass holds it off;
+    /// the checkpointer requests it again then.
     fn freeze(&self) {
         let Ok(parts) = self.views.parts() else { return };
         if parts.frozen.is_some() || parts.active.is_empty() {
+            return;
+        }
+        if self.views.holds_freezing() && !self.is_under_pressure(&parts.active) {
             return;
         }
         let frozen = self.views.try_replace_when_stable(|parts| {

@@ -52,6 +52,11 @@ impl GarbageCollector {
         }
     }
 
+    /// Ends the snapshots that retain files, and removes these in the background.
+    pub(crate) fn end_snapshots(&self, pins: &Pins) {
+        self.remove(pins.end_snapshots());
+    }
+
     /// Waits until all earlier jobs are done. Blocks.
     pub(crate) fn drain(&self) {
         let (sender, done) = mpsc::channel();

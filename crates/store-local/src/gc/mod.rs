@@ -7,5 +7,5 @@ mod pins;
 pub(crate) use self::{
     collector::GarbageCollector,
     pin::Pin,
-    pins::{Pins, ReplacedFile},
+    pins::{PinKind, PinLimits, Pins, ReplacedFile},
 };

@@ -1,8 +1,10 @@
 //! Pins, which retain replaced value files until no reader needs them.
 //!
-//! A pin represents a reader of some keys as of one commit. It retains the files that those keys had then; until the
-//! reader has looked up its keys, it retains all files. A pin without progress expires, and so does the oldest when too
-//! many bytes are retained.
+//! A pin represents a reader of some keys as of one commit, or a snapshot of everything below a prefix. It retains the
+//! files that those keys had then; until they are looked up, it retains all files. A reader without progress expires.
+//!
+//! Readers and snapshots have a limit of retained bytes each, at which the oldest pin ends. Snapshots, which last for
+//! hours, end before anything else does when space is short.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -34,8 +36,25 @@ pub(crate) struct Pins {
     state: Mutex<State>,
     start: Instant,
     timeout: Duration,
-    /// The maximum size of retained files, in bytes.
-    limit: u64,
+    limits: PinLimits,
+}
+
+/// The maximum sizes of retained files, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PinLimits {
+    /// For readers.
+    pub(crate) readers: u64,
+    /// For snapshots of prefixes.
+    pub(crate) snapshots: u64,
+}
+
+/// What a pin is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PinKind {
+    /// A reader of some keys, which expires without progress.
+    Reader,
+    /// A snapshot of a prefix, which its owner ends.
+    Snapshot,
 }
 
 #[derive(Default)]
@@ -43,11 +62,12 @@ struct State {
     next_number: u64,
     active: BTreeMap<u64, ActivePin>,
     retained: HashMap<FileId, Retained>,
-    /// The size of all retained files, in bytes.
-    bytes: u64,
+    /// The size of the files that are retained for readers, and for snapshots, in bytes. One may be retained for both.
+    bytes: [u64; 2],
 }
 
 struct ActivePin {
+    kind: PinKind,
     /// The number of the last change that the reader sees, or an earlier one.
     since: u64,
     /// The files of the reader's keys, sorted; `None` until they are looked up.
@@ -59,7 +79,8 @@ struct ActivePin {
 
 struct Retained {
     size: u64,
-    readers: u32,
+    /// The number of pins of each kind.
+    pins: [u32; 2],
 }
 
 /// The part of a pin that its reader accesses without a lock.
@@ -70,17 +91,18 @@ pub(super) struct PinStatus {
 }
 
 impl Pins {
-    pub(crate) fn new(timeout: Duration, limit: u64) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), start: Instant::now(), timeout, limit })
+    pub(crate) fn new(timeout: Duration, limits: PinLimits) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), start: Instant::now(), timeout, limits })
     }
 
     /// Adds a pin of the visible state, whose number `visible` returns.
-    pub(super) fn add(&self, visible: impl FnOnce() -> u64) -> (u64, Arc<PinStatus>) {
+    pub(super) fn add(&self, kind: PinKind, visible: impl FnOnce() -> u64) -> (u64, Arc<PinStatus>) {
         let mut state = self.state.lock();
         let number = state.next_number;
         state.next_number = number.wrapping_add(1);
         let status = Arc::new(PinStatus { used: AtomicU64::new(self.now()), ended: AtomicBool::new(false) });
-        let active = ActivePin { since: visible(), files: None, retains: Vec::new(), status: Arc::clone(&status) };
+        let since = visible();
+        let active = ActivePin { kind, since, files: None, retains: Vec::new(), status: Arc::clone(&status) };
         state.active.insert(number, active);
         (number, status)
     }
@@ -94,13 +116,19 @@ impl Pins {
         let retains = std::mem::take(&mut active.retains);
         let (needed, rest): (Vec<_>, Vec<_>) = retains.into_iter().partition(|file| active.needs(*file));
         active.retains = needed;
-        state.release(rest)
+        let kind = active.kind;
+        state.release(kind, rest)
     }
 
     /// Records that the reader of a pin made progress. Returns false if the pin has ended.
     pub(super) fn touch(&self, status: &PinStatus) -> bool {
         status.used.store(self.now(), Ordering::Relaxed);
         !status.ended.load(Ordering::Relaxed)
+    }
+
+    /// True if a pin has ended.
+    pub(super) fn has_ended(&self, status: &PinStatus) -> bool {
+        status.ended.load(Ordering::Relaxed)
     }
 
     /// Ends a pin. Returns the files that no reader needs any more.
@@ -113,22 +141,33 @@ impl Pins {
         let mut state = self.state.lock();
         let mut free = Vec::new();
         for file in files {
-            let mut readers = 0_u32;
+            let mut pins = [0_u32; 2];
             for active in state.active.values_mut() {
                 if active.since < number && active.needs(file.id) {
                     active.retains.push(file.id);
-                    readers = readers.saturating_add(1);
+                    *active.kind.of(&mut pins) = active.kind.of(&mut pins).saturating_add(1);
                 }
             }
-            if readers == 0 {
+            if pins == [0; 2] {
                 free.push(file.id);
-            } else {
-                state.bytes = state.bytes.saturating_add(file.size);
-                state.retained.insert(file.id, Retained { size: file.size, readers });
+                continue;
             }
+            for kind in [PinKind::Reader, PinKind::Snapshot] {
+                if *kind.of(&mut pins) > 0 {
+                    let bytes = kind.of(&mut state.bytes);
+                    *bytes = bytes.saturating_add(file.size);
+                }
+            }
+            state.retained.insert(file.id, Retained { size: file.size, pins });
         }
-        free.extend(state.end_oldest(self.limit));
+        free.extend(state.end_oldest(PinKind::Snapshot, self.limits.snapshots));
+        free.extend(state.end_oldest(PinKind::Reader, self.limits.readers));
         free
+    }
+
+    /// Ends all snapshots that retain files. Returns the files that no reader needs any more.
+    pub(super) fn end_snapshots(&self) -> Vec<FileId> {
+        self.state.lock().end_oldest(PinKind::Snapshot, 0)
     }
 
     /// Ends pins that retain files and made no progress. Returns the files that no reader needs any more.
@@ -137,19 +176,37 @@ impl Pins {
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
         let expired = |active: &ActivePin| now.saturating_sub(active.status.used.load(Ordering::Relaxed)) > timeout;
-        let expired = state.active.iter().filter(|(_, active)| !active.retains.is_empty() && expired(active));
+        let readers = state.active.iter().filter(|(_, active)| active.kind == PinKind::Reader);
+        let expired = readers.filter(|(_, active)| !active.retains.is_empty() && expired(active));
         let expired: Vec<u64> = expired.map(|(number, _)| *number).collect();
         expired.into_iter().flat_map(|number| state.end(number)).collect()
     }
 
-    /// The size of all retained files, in bytes.
+    /// The size of the files that are retained for pins of a kind, in bytes.
     #[cfg(test)]
-    pub(crate) fn retained_bytes(&self) -> u64 {
-        self.state.lock().bytes
+    pub(crate) fn retained_bytes(&self, kind: PinKind) -> u64 {
+        *kind.of(&mut self.state.lock().bytes)
     }
 
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl PinKind {
+    /// The element of a pair that belongs to the kind: that of readers, or of snapshots.
+    fn of<T>(self, [readers, snapshots]: &mut [T; 2]) -> &mut T {
+        match self {
+            Self::Reader => readers,
+            Self::Snapshot => snapshots,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::Snapshot => "snapshot",
+        }
     }
 }
 
@@ -164,16 +221,21 @@ impl State {
     fn end(&mut self, number: u64) -> Vec<FileId> {
         let Some(active) = self.active.remove(&number) else { return Vec::new() };
         active.status.ended.store(true, Ordering::Relaxed);
-        self.release(active.retains)
+        self.release(active.kind, active.retains)
     }
 
-    fn release(&mut self, files: Vec<FileId>) -> Vec<FileId> {
+    /// Releases files that a pin retained.
+    fn release(&mut self, kind: PinKind, files: Vec<FileId>) -> Vec<FileId> {
         let mut free = Vec::new();
         for file in files {
             let Some(retained) = self.retained.get_mut(&file) else { continue };
-            retained.readers = retained.readers.saturating_sub(1);
-            if retained.readers == 0 {
-                self.bytes = self.bytes.saturating_sub(retained.size);
+            let pins = kind.of(&mut retained.pins);
+            *pins = pins.saturating_sub(1);
+            if *pins == 0 {
+                let bytes = kind.of(&mut self.bytes);
+                *bytes = bytes.saturating_sub(retained.size);
+            }
+            if retained.pins == [0; 2] {
                 self.retained.remove(&file);
                 free.push(file);
             }
@@ -181,17 +243,18 @@ impl State {
         free
     }
 
-    /// Ends the oldest pins until at most `limit` bytes are retained.
-    fn end_oldest(&mut self, limit: u64) -> Vec<FileId> {
+    /// Ends the oldest pins of a kind until at most `limit` bytes are retained for it.
+    fn end_oldest(&mut self, kind: PinKind, limit: u64) -> Vec<FileId> {
         let mut free = Vec::new();
-        while self.bytes > limit {
-            let oldest = self.active.iter().find(|(_, active)| !active.retains.is_empty()).map(|(number, _)| *number);
-            let Some(oldest) = oldest else { return free };
-            if let Some(Admitted { left_out }) = WARNINGS.admit("expired reader") {
+        while *kind.of(&mut self.bytes) > limit {
+            let mut oldest = self.active.iter().filter(|(_, active)| active.kind == kind && !active.retains.is_empty());
+            let Some(oldest) = oldest.next().map(|(number, _)| *number) else { return free };
+            if let Some(Admitted { left_out }) = WARNINGS.admit(kind.name()) {
                 tracing::warn!(
                     limit,
                     left_out,
-                    "expired the oldest reader: too many bytes of replaced values are retained for readers"
+                    "ended the oldest {}: too many bytes of replaced values are retained for it",
+                    kind.name()
                 );
             }
             free.extend(self.end(oldest));

@@ -9,6 +9,7 @@ use std::{
 };
 
 pub(crate) use self::{ballast::Ballast, reserve::Reserve};
+use crate::gc::PinLimits;
 
 /// The space of a file system.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +48,8 @@ pub(crate) struct Sizes {
     pub(crate) commit_buffer: u64,
     /// The maximum size of a log segment.
     pub(crate) segment: u64,
-    /// The maximum size of replaced values that are retained for readers.
-    pub(crate) pinned: u64,
+    /// The maximum sizes of replaced values that are retained.
+    pub(crate) pins: PinLimits,
     /// The ballast of an open store.
     pub(crate) ballast: u64,
     /// The ballast for opening a store: sled writes a snapshot and starts a segment, and so does the log.
@@ -65,7 +66,10 @@ impl Sizes {
         Self {
             commit_buffer,
             segment: options.segment_bytes.unwrap_or_else(|| (total / 128).clamp(1 << 20, 16 << 20)),
-            pinned: options.max_pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
+            pins: PinLimits {
+                readers: options.max_pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
+                snapshots: options.max_snapshot_bytes.unwrap_or(total / 10),
+            },
             // The space for applying a full buffer: sled rewrites a page after some changes, and frees the old one
             // later.
             ballast: commit_buffer.saturating_mul(4).min(total / 12),

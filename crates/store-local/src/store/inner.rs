@@ -1,6 +1,7 @@
 //! The state that all clones of a store share.
 
 use std::{
+    fs::File,
     io,
     path::Path,
     sync::{
@@ -21,7 +22,7 @@ use crate::{
     checkpoint::{CheckpointTask, Checkpointer},
     clean_shutdown,
     commit::{Action, PlainChange, RecentChanges, Request, is_bulk},
-    gc::{GarbageCollector, Pin, Pins},
+    gc::{GarbageCollector, Pin, PinKind, Pins},
     index::{self, Index},
     lock::Lock,
     log::LogFiles,
@@ -73,6 +74,15 @@ pub(crate) struct StoreInner {
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) requests: Mutex<Option<mpsc::Sender<Request>>>,
     pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
+}
+
+/// Where a file without a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scratch {
+    /// In the store's directory, where it may not use the reserve.
+    InStore,
+    /// In the temporary directory.
+    Elsewhere,
 }
 
 /// The times that changes waited in each queue.
@@ -146,20 +156,45 @@ impl StoreInner {
     }
 
     /// Pins the visible state.
-    pub(crate) fn pin(&self) -> Pin {
-        Pin::new(&self.pins, || self.views.visible(), self.collector.clone())
+    pub(crate) fn pin(&self, kind: PinKind) -> Pin {
+        Pin::new(kind, &self.pins, || self.views.visible(), self.collector.clone())
+    }
+
+    /// A new file without a name, so that nothing is left when the process ends: in the store's directory, or in the
+    /// temporary one if the disk is full or the store is opened for reading only.
+    pub(super) fn unnamed_file(&self, bytes: u64) -> io::Result<(File, Scratch)> {
+        match self.read_only.check().and_then(|()| self.has_space(bytes)) {
+            Ok(()) => Ok((tempfile::tempfile_in(&self.paths.dir)?, Scratch::InStore)),
+            Err(_) => Ok((tempfile::tempfile()?, Scratch::Elsewhere)),
+        }
+    }
+
+    /// Fails with [`StoreError::OutOfSpace`] if `bytes` more in an [unnamed file](Self::unnamed_file) would use the
+    /// reserve. Frees nothing, since values are worth more.
+    pub(super) fn check_scratch_space(&self, scratch: Scratch, bytes: u64) -> Result<(), StoreError> {
+        match scratch {
+            Scratch::InStore => self.has_space(bytes),
+            Scratch::Elsewhere => Ok(()),
+        }
     }
 
     /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would use the reserve. Blocks if space is short, until
-    /// replaced, erased and orphaned files are removed.
+    /// replaced, erased and orphaned files are removed, also those that snapshots of prefixes retain.
     pub(crate) fn check_space(&self, bytes: u64) -> Result<(), StoreError> {
         let after_collection = |_| {
             self.collector.drain();
             self.has_space(bytes)
         };
-        self.has_space(bytes).or_else(after_collection).or_else(|error| match self.orphans.give_back() {
-            Ok(0) | Err(_) => Err(error),
-            Ok(_) => self.has_space(bytes),
+        let without_snapshots = |error| {
+            self.collector.end_snapshots(&self.pins);
+            self.collector.drain();
+            self.has_space(bytes).map_err(|_| error)
+        };
+        self.has_space(bytes).or_else(after_collection).or_else(without_snapshots).or_else(|error| {
+            match self.orphans.give_back() {
+                Ok(0) | Err(_) => Err(error),
+                Ok(_) => self.has_space(bytes),
+            }
         })
     }
 

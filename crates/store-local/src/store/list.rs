@@ -1,6 +1,6 @@
 //! Listing keys.
 
-use zarrd_store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
+use zarrd_store::{Cursor, DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
 use super::inner::StoreInner;
 
@@ -19,7 +19,7 @@ pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageReques
         keys.push(Entry { key, meta: record.meta(inner.store_id()) });
     }
     let last = keys.last().filter(|_| more);
-    let cursor = last.map(|last| inner.cursors.sign(ListingKind::Keys, prefix, last.key.as_str()));
+    let cursor = last.map(|last| inner.cursor(ListingKind::Keys, prefix, last.key.as_str()));
     Ok(KeyPage { keys, cursor })
 }
 
@@ -48,13 +48,18 @@ pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) 
         found.prefixes.push(child);
         entries.seek(&end)?;
     }
-    found.cursor = more.then(|| inner.cursors.sign(ListingKind::Dir, prefix, &last));
+    found.cursor = more.then(|| inner.cursor(ListingKind::Dir, prefix, &last));
     Ok(found)
 }
 
 impl StoreInner {
     /// The first key of a page.
-    fn page_start(&self, listing: ListingKind, prefix: &Prefix, page: &PageRequest) -> Result<String, StoreError> {
+    pub(super) fn page_start(
+        &self,
+        listing: ListingKind,
+        prefix: &Prefix,
+        page: &PageRequest,
+    ) -> Result<String, StoreError> {
         let Some(cursor) = &page.cursor else { return Ok(prefix.as_str().to_owned()) };
         let last = self.cursors.verify(listing, prefix, cursor)?;
         // After a prefix, continue above all keys below it; after a key, at its first possible successor.
@@ -62,6 +67,11 @@ impl StoreInner {
             Some(prefix) => format!("{prefix}0"),
             None => format!("{last}\0"),
         })
+    }
+
+    /// The cursor of the page after an entry.
+    pub(super) fn cursor(&self, listing: ListingKind, prefix: &Prefix, last: &str) -> Cursor {
+        self.cursors.sign(listing, prefix, last)
     }
 }
 

@@ -9,7 +9,7 @@ use zarrd_store::{ByteRange, GetResult, Key, KeyMap, KeySource, Peek, Snapshot, 
 use super::{inner::StoreInner, read::open_value};
 use crate::{
     error::is_missing_file,
-    gc::Pin,
+    gc::{Pin, PinKind},
     record::{FileId, Location, Record},
 };
 
@@ -66,7 +66,7 @@ impl LocalSnapshot {
         others: usize,
         for_each: impl FnOnce(&mut dyn FnMut(Key) -> Result<(), StoreError>) -> Result<(), StoreError>,
     ) -> Result<Self, StoreError> {
-        let pin = inner.pin();
+        let pin = inner.pin(PinKind::Reader);
         let mut entries = KeyMap::new(prefix, others);
         let mut lookup = Lookup::default();
         {

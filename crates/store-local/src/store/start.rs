@@ -47,7 +47,7 @@ impl StoreInner {
             sweeps: Arc::new(sweeps),
         };
         let views = Arc::new(Views::new(parts, start, identity.id));
-        let pins = Pins::new(options.pin_timeout, sizes.pinned);
+        let pins = Pins::new(options.pin_timeout, sizes.pins);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
         let read_only = Arc::new(ReadOnlyFlag::new(false));
         let recent = Arc::new(RecentChanges::default());
@@ -155,7 +155,7 @@ impl StoreInner {
             Parts { active: Arc::new(replayed), frozen: None, index: Arc::clone(&index), sweeps: Arc::new(sweeps) };
         // All numbers assigned so far are visible.
         let visible = FileId::first_of(epoch.saturating_add(1));
-        let pins = Pins::new(options.pin_timeout, sizes.pinned);
+        let pins = Pins::new(options.pin_timeout, sizes.pins);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
         let (requests, _) = mpsc::channel();
         let orphans = Arc::new(Orphans::new(paths.clone()));

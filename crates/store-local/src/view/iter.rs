@@ -53,6 +53,11 @@ impl<'v> Entries<'v> {
         Ok(())
     }
 
+    /// The least key that the next entry can have.
+    pub(crate) fn position(&self) -> &str {
+        &self.from
+    }
+
     /// The next entry.
     pub(crate) fn next(&mut self) -> Result<Option<(Key, Record)>, StoreError> {
         loop {

@@ -6,7 +6,8 @@
 //!
 //! A reader of several keys sees the changes up to one number. The index could have later ones if a memtable was frozen
 //! and applied after the reader began, so such a reader holds [`Views::stable`] during its lookups, which prevents
-//! freezing.
+//! freezing. A pass over more keys than can be looked up at a time holds off freezing instead
+//! ([`Views::hold_freezing`]).
 
 mod erased;
 mod iter;
@@ -19,11 +20,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use zarrd_store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
 
 pub(crate) use self::{
@@ -57,7 +58,15 @@ pub(crate) struct Views {
     /// sweep starts moving or moves keys, because an iterator that has passed their new location would not find them at
     /// the old one.
     gate: RwLock<()>,
+    /// The ends of the times for which passes hold off freezing.
+    holds: Mutex<Vec<Instant>>,
     store_id: u64,
+}
+
+/// Holds off freezing until it is dropped, for [`MAX_HOLD`] at most.
+pub(crate) struct FreezeHold<'v> {
+    views: &'v Views,
+    until: Instant,
 }
 
 /// The state of the store at one number.
@@ -74,6 +83,7 @@ impl Views {
             parts: RwLock::new(Some(Arc::new(parts))),
             visible: AtomicU64::new(visible),
             gate: RwLock::new(()),
+            holds: Mutex::default(),
             store_id,
         }
     }
@@ -91,6 +101,21 @@ impl Views {
         let at = self.visible();
         let parts = self.parts.read().clone().ok_or(StoreError::Closed)?;
         Ok((View { parts, at, store_id: self.store_id }, guard))
+    }
+
+    /// Asks for memtables not to be frozen, so that a pass of many steps can see the state after one commit. It is
+    /// refused if writers would have to wait, so each step checks that the active memtable is still the same.
+    pub(crate) fn hold_freezing(&self) -> FreezeHold<'_> {
+        let now = Instant::now();
+        let until = now.checked_add(MAX_HOLD).unwrap_or(now);
+        self.holds.lock().push(until);
+        FreezeHold { views: self, until }
+    }
+
+    /// True if a pass asked for memtables not to be frozen.
+    pub(crate) fn holds_freezing(&self) -> bool {
+        let now = Instant::now();
+        self.holds.lock().iter().any(|until| *until > now)
     }
 
     /// True if several lookups would have to wait now.
@@ -139,6 +164,15 @@ impl Views {
     /// Closes the views: readers fail with [`StoreError::Closed`] from now on.
     pub(crate) fn close(&self) -> Option<Arc<Parts>> {
         self.parts.write().take()
+    }
+}
+
+impl Drop for FreezeHold<'_> {
+    fn drop(&mut self) {
+        let mut holds = self.views.holds.lock();
+        if let Some(index) = holds.iter().position(|until| *until == self.until) {
+            holds.swap_remove(index);
+        }
     }
 }
 
@@ -222,6 +256,8 @@ impl View {
     }
 }
 
+/// The maximum time for which a pass holds off freezing.
+const MAX_HOLD: Duration = Duration::from_secs(60);
 /// The approximate time of opening an index again.
 const REOPEN_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The maximum time that a change waits for an index that is opened again.

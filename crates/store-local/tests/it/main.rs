@@ -11,5 +11,6 @@
 mod conformance;
 mod faults;
 mod incomplete;
+mod prefix_snapshots;
 mod space;
 mod sweeping;

@@ -76,6 +76,13 @@ impl State {
         PutResult { version, replaced }
     }
 
+    /// A copy of what is below a prefix, which shares the values.
+    pub(super) fn copy_below(&self, prefix: &Prefix) -> Self {
+        let values = self.below(prefix, Bound::Included(prefix.as_str()));
+        let values = values.map(|(key, stored)| (key.clone(), stored.clone())).collect();
+        Self { values, ..Self::default() }
+    }
+
     /// The keys below `prefix` in order, starting at a bound.
     pub(super) fn below<'s>(
         &'s self,

@@ -37,7 +37,7 @@ use self::{
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace, GetResult,
     Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition,
-    Prefix, PutResult, ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError,
+    Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError,
     TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes, Watermark, WriteableStore,
 };
 
@@ -235,6 +235,16 @@ impl SnapshotStore for Mounts {
 
     async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
         snapshot_of_places(&self.root, &self.mounts, keys).await
+    }
+
+    async fn snapshot_below(&self, prefix: &Prefix) -> Result<Arc<dyn PrefixSnapshot>, StoreError> {
+        match self.place_of_prefix(prefix) {
+            Place::Root if prefix.is_root() && !self.mounts.is_empty() => {
+                Err(StoreError::Unsupported { what: "snapshots across mounted stores" })
+            }
+            Place::Root => self.root.reads().snapshot_below(prefix).await,
+            Place::Hidden | Place::Mounted(..) => Err(StoreError::Unsupported { what: "snapshots of a mounted store" }),
+        }
     }
 
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {

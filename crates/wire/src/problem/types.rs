@@ -167,6 +167,9 @@ problem_types! {
     PrefixNotEmpty = "prefix-not-empty", CONFLICT, "Prefix not empty";
     /// The shape of the array at `path` changed while the body was received, so that the selection no longer matches.
     ShapeChanged = "shape-changed", CONFLICT, "Shape changed";
+    /// The snapshot does not exist: it ended for want of use or space, with the server, or on request, or there never was
+    /// one with this id.
+    SnapshotExpired = "snapshot-expired", GONE, "Snapshot expired";
     /// The precondition failed; `current` is the entity tag of the key or node.
     PreconditionFailed = "precondition-failed", PRECONDITION_FAILED, "Precondition failed";
     /// The value exceeds `limit` bytes.
@@ -208,8 +211,8 @@ problem_types! {
     CorruptValue = "corrupt-value", INTERNAL_SERVER_ERROR, "Corrupt stored value";
     /// The chunk stored for `key` cannot be decoded; `codec` is the one that failed.
     UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "Chunk cannot be decoded";
-    /// The client has as many requests in progress as one client may have under contention; `Retry-After` is the time
-    /// to wait.
+    /// The client has as many requests in progress as one client may have under contention, or a snapshot while it asks
+    /// for another one; `Retry-After` is the time to wait.
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "Too many requests";
     /// The server failed; its log has the details under the request id.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";

@@ -175,6 +175,30 @@ No server may have opened either store. TO must be new or an empty directory. Un
 named incomplete, and every command rejects it with exit code 3; after a failed copy, remove TO and retry. The values \
 get new versions, so ETags change. The last line on stdout is a summary in JSON.";
 
+pub(super) const BACKUP_EXAMPLES: &str = "\
+Examples:
+  zarrd backup /backup/lab --server http://127.0.0.1:8000 --tokens /data/access --keep 14
+      back up a running server, with its tokens, and keep the newest 14 backups
+  zarrd backup /backup/lab --store sled:/data
+      back up a store that no server has opened
+
+Everything in the backup is of one commit, whatever is written meanwhile. Values that the backup before has are not copied \
+again. Of a server it takes a token that may read everything; the operations that are under way, which a restored store \
+finishes or undoes, are part of the backup if the token is that of an administrator (admin:/). The last line on stdout is a \
+summary in JSON.";
+
+pub(super) const RESTORE_EXAMPLES: &str = "\
+Examples:
+  zarrd restore /backup/lab sled:/data-new
+      create a store from the newest backup
+  zarrd restore /backup/lab --list
+      list the backups
+  zarrd restore /backup/lab redb:/data-new --backup 20261128T074512Z
+      create a store with another index from an older one
+
+The store must be new or an empty directory. Until it is complete, it has a file named incomplete, and every command rejects \
+it with exit code 3. The values get new versions, so ETags change, and a backup of the new store takes another directory.";
+
 pub(super) const HEALTH_EXAMPLES: &str = "\
 Examples:
   zarrd health

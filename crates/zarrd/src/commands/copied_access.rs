@@ -18,7 +18,8 @@ pub(super) fn copy_access(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a directory, durably. Only its owner may read the copy.
+pub(super) fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

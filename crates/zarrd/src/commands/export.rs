@@ -41,11 +41,12 @@ async fn export(config: &ExportConfig, endpoint: &OpenEndpoint, progress: &Progr
     if let OpenEndpoint::Local(store) = endpoint {
         check_settled(store).await?;
     }
-    let source = endpoint.source(config.prefix.clone());
+    let source = endpoint.source(config.prefix.clone()).await?;
     let sink = DirectorySink::create(&config.to)?;
     let transfer =
         Transfer { source: &*source, sink: &sink, jobs: config.jobs, on_unsupported: config.on_unsupported, progress };
     let transferred = transfer.run().await;
+    source.close().await;
     // The exported files are made durable even if others failed.
     let finished = sink.finish().await;
     Ok(transferred.and(finished)?)

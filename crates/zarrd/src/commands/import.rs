@@ -26,6 +26,7 @@ pub(super) async fn run(config: ImportConfig) -> Result<(), Error> {
     let endpoint = signals.finish(OpenSink::open(&config.to, config.write)).await?;
     let progress = Progress::start("import");
     let result = signals.unless_stopped(transfer(&config, &*source, &endpoint, &progress)).await;
+    source.close().await;
     if let (OpenSink::Local(store), Err(_), IfKeysExist::Overwrite) = (&endpoint, &result, config.if_exists) {
         // The error of the import is the one to report; what remains is erased by the next one.
         let _ = signals.finish(placement::hidden(store)).await;
@@ -63,9 +64,9 @@ async fn transfer(
             let sink = endpoint.sink(prefix.clone());
             let transfer = to(&*sink);
             // A server has no way to move keys. What is missing shows as such until the documents come, the last ones.
-            transfer.list_source().await?;
+            let documents = transfer.list_source().await?;
             store.erase_prefix(prefix).await?;
-            transfer.copy().await?;
+            transfer.copy(documents).await?;
         }
         OpenSink::Local(_) | OpenSink::Server(_) => to(&*endpoint.sink(prefix.clone())).run().await?,
     }
@@ -78,7 +79,7 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
             let server = ServerEndpoint { base: remote.base.clone(), token: config.from_token.clone() };
             let store = open::connect(&server)?;
             check_has_keys(&store, &remote.prefix).await?;
-            Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone(), max_keys: Some(config.max_keys) }))
+            Ok(open::server_source(store, remote.prefix.clone(), config.max_keys).await?)
         }
         ImportFrom::Directory(directory) => {
             let source = DirectorySource::new(directory, config.private.clone())?;

@@ -1,5 +1,6 @@
 //! Commands.
 
+mod backup;
 mod check;
 mod compact;
 mod copied_access;
@@ -12,6 +13,7 @@ mod import;
 mod info;
 mod login;
 mod ls;
+mod restore;
 mod serve;
 mod share;
 mod stats;
@@ -29,8 +31,9 @@ use zarrd_store::{ListableStore, PageRequest, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig, HealthConfig,
-        ImportConfig, Location, LogConfig, NodeConfig, ServeConfig, ShareConfig, StatsConfig, TokenConfig,
+        BackupConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig,
+        HealthConfig, ImportConfig, Location, LogConfig, NodeConfig, RestoreConfig, ServeConfig, ShareConfig,
+        StatsConfig, TokenConfig,
     },
     error::Error,
     logging, open,
@@ -75,6 +78,8 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
+        Command::Backup(args) => backup::run(BackupConfig::new(args, file)?).await,
+        Command::Restore(args) => restore::run(RestoreConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
         Command::Token(args) => token::run(TokenConfig::new(args, file)?),
         Command::Share(args) => share::run(ShareConfig::new(args)?).await,

@@ -146,6 +146,7 @@ mod tests {
             jobs = 4
             commit-buffer = "32MiB"
             max-retained = "2GiB"
+            snapshot-space = "5GiB"
             "#,
         )
         .unwrap();
@@ -165,6 +166,7 @@ mod tests {
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
         assert_eq!(file.write.commit_buffer, Some(bytesize::ByteSize::mib(32)));
         assert_eq!(file.write.max_retained, Some(bytesize::ByteSize::gib(2)));
+        assert_eq!(file.write.snapshot_space, Some(bytesize::ByteSize::gib(5)));
         assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
     }
 

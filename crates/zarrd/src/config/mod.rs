@@ -2,6 +2,7 @@
 //! are resolved into one struct per command.
 
 mod anonymous;
+mod backup;
 mod expiry;
 mod file;
 mod location;
@@ -21,6 +22,7 @@ mod tokens;
 use std::{io, path::PathBuf};
 
 pub(crate) use anonymous::AnonymousRight;
+pub(crate) use backup::{BackupConfig, RestoreConfig};
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{FilesLocation, Listen, Location};

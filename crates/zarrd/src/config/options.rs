@@ -67,6 +67,11 @@ pub(crate) struct WriteOptions {
     #[arg(long, env = "ZARRD_MAX_RETAINED", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_retained: Option<ByteSize>,
+    /// The same for snapshots of clients, such as those of backups; beyond it the oldest one ends [default: a tenth of the
+    /// file system]
+    #[arg(long, env = "ZARRD_SNAPSHOT_SPACE", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) snapshot_space: Option<ByteSize>,
 }
 
 /// Options of the server.

@@ -203,6 +203,8 @@ pub(crate) struct WriteLimits {
     pub(crate) commit_buffer: Option<u64>,
     /// Maximum size of replaced values that are retained for readers, in bytes.
     pub(crate) retained: Option<u64>,
+    /// The same for snapshots of clients.
+    pub(crate) snapshots: Option<u64>,
 }
 
 /// A store to work on.
@@ -394,6 +396,7 @@ impl WriteLimits {
         Self {
             commit_buffer: bytes(flags.commit_buffer, file.write.commit_buffer),
             retained: bytes(flags.max_retained, file.write.max_retained),
+            snapshots: bytes(flags.snapshot_space, file.write.snapshot_space),
         }
     }
 }
@@ -408,12 +411,16 @@ pub(super) fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
     flag.or(file.serve.listen).unwrap_or(DEFAULT_LISTEN)
 }
 
-fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
+pub(super) fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
     flags.jobs.or(file.transfer.jobs).unwrap_or(DEFAULT_JOBS)
 }
 
 /// A store for a command that only reads it, which other programs may write.
-fn readable_endpoint(args: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
+pub(super) fn readable_endpoint(
+    args: EndpointArgs,
+    file: &ConfigFile,
+    command: &'static str,
+) -> Result<Endpoint, ConfigError> {
     match args.server {
         Some(base) => Ok(Endpoint::Server(ServerEndpoint { token: logins::token(&base)?, base })),
         None => not_in_memory(file.location(args.store), command).map(Endpoint::Local),
@@ -448,7 +455,7 @@ fn not_in_memory(location: Location, command: &'static str) -> Result<Location, 
 }
 
 /// A location of a persistent store of zarrd's own.
-fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
+pub(super) fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
     match not_in_memory(location, command)? {
         store if store.is_foreign() => Err(ConfigError::NotOwned { command, store }),
         location => Ok(location),

@@ -127,7 +127,7 @@ fn name_and_size(path: &Path, entry: &DirEntry) -> Result<SourceItem, SkipReason
     }
     let name = Key::from_bytes(path.as_os_str().as_bytes())?;
     let size = entry.metadata().map_err(|error| SkipReason::Unreadable(error.into()))?.len();
-    Ok(SourceItem::Value { name, size })
+    Ok(SourceItem::Value { name, size, version: None })
 }
 
 /// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is

@@ -12,7 +12,7 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::{StreamExt, TryStreamExt, stream};
-use zarrd_store::{Key, Payload};
+use zarrd_store::{Key, Payload, Prefix, Version};
 
 use super::{
     Sink, SkipReason, Source, SourceItem, TransferError,
@@ -26,6 +26,12 @@ use crate::{
 
 /// Maximum number of retries of a value while the other server is unreachable or busy.
 const MAX_RETRIES: usize = 5;
+
+/// Maximum number of times that nodes which change meanwhile are copied again.
+const MAX_REPETITIONS: usize = 5;
+
+/// The versions of metadata documents.
+pub(crate) type Documents = BTreeMap<Key, Option<Version>>;
 
 /// A transfer from a source to a sink.
 pub(crate) struct Transfer<'a> {
@@ -45,16 +51,24 @@ impl Transfer<'_> {
     /// Copies all values. Names and values that cannot be transferred are reported: the former stop the transfer before
     /// it begins unless they are to be skipped, the latter do not prevent the copying of others.
     pub(crate) async fn run(self) -> Result<(), TransferError> {
-        self.list_source().await?;
-        self.copy().await
+        let documents = self.list_source().await?;
+        self.copy(documents).await
     }
 
-    /// Copies the values of a source that was listed.
-    pub(crate) async fn copy(self) -> Result<(), TransferError> {
+    /// Copies the values of a source that was listed. Nodes whose documents changed meanwhile are copied again.
+    pub(crate) async fn copy(self, mut documents: Documents) -> Result<(), TransferError> {
         self.progress.start_processing();
-        let later = self.copy_data().await?;
-        for (_, names) in later {
-            self.copy_all(stream::iter(names.into_iter().map(Ok))).await?;
+        self.copy_where(|_| true).await?;
+        for attempt in 0.. {
+            let changed = self.changed_documents(&mut documents).await?;
+            if changed.is_empty() {
+                break;
+            }
+            if attempt == MAX_REPETITIONS {
+                return Err(TransferError::Changing { keys: changed });
+            }
+            let nodes: Vec<Prefix> = changed.iter().map(Key::parent).collect();
+            self.copy_where(|name| nodes.iter().any(|node| node.contains(name))).await?;
         }
         let counters = self.progress.counters();
         match counters.failed.load(Ordering::Relaxed) {
@@ -63,15 +77,31 @@ impl Transfer<'_> {
         }
     }
 
-    /// Lists the source, for the totals and for names that cannot be transferred.
-    pub(crate) async fn list_source(&self) -> Result<(), TransferError> {
+    /// Copies the values with some names.
+    async fn copy_where(&self, is_copied: impl Fn(&Key) -> bool) -> Result<(), TransferError> {
+        let later = self.copy_data(is_copied).await?;
+        for (_, names) in later {
+            self.copy_all(stream::iter(names.into_iter().map(Ok))).await?;
+        }
+        Ok(())
+    }
+
+    /// Lists the source, for the totals and for names that cannot be transferred. Returns the versions of the documents
+    /// of a source whose values may change.
+    pub(crate) async fn list_source(&self) -> Result<Documents, TransferError> {
         let counters = self.progress.counters();
+        let mut documents = Documents::new();
         let mut name_check = self.sink.name_check();
         let mut items = self.source.list();
         while let Some(item) = items.try_next().await.map_err(TransferError::List)? {
             match item {
-                SourceItem::Value { name, size } => match name_check(&name) {
-                    Ok(()) => counters.expect(size),
+                SourceItem::Value { name, size, version } => match name_check(&name) {
+                    Ok(()) => {
+                        counters.expect(size);
+                        if self.source.is_live() && upload_phase(&name) != UploadPhase::Data {
+                            documents.insert(name, version);
+                        }
+                    }
                     Err(reason) => self.skip(&format!("{name:?}"), &reason),
                 },
                 SourceItem::Unsupported { name, reason } => self.skip(&name, &reason),
@@ -79,8 +109,24 @@ impl Transfer<'_> {
         }
         match (self.on_unsupported, counters.skipped.load(Ordering::Relaxed)) {
             (OnUnsupported::Fail, count @ 1..) => Err(TransferError::UnsupportedNames { count }),
-            _ => Ok(()),
+            _ => Ok(documents),
         }
+    }
+
+    /// The documents that are new or have another version than before, of a source whose values may change.
+    async fn changed_documents(&self, documents: &mut Documents) -> Result<Vec<Key>, TransferError> {
+        let mut changed = Vec::new();
+        if !self.source.is_live() {
+            return Ok(changed);
+        }
+        let mut items = self.source.list();
+        while let Some(item) = items.try_next().await.map_err(TransferError::List)? {
+            let SourceItem::Value { name, version, .. } = item else { continue };
+            if upload_phase(&name) != UploadPhase::Data && documents.insert(name.clone(), version) != Some(version) {
+                changed.push(name);
+            }
+        }
+        Ok(changed)
     }
 
     fn skip(&self, name: &str, reason: &SkipReason) {
@@ -89,12 +135,15 @@ impl Transfer<'_> {
     }
 
     /// Copies the values of the first phase while they are listed, and returns the names of the later phases.
-    async fn copy_data(&self) -> Result<BTreeMap<UploadPhase, Vec<Key>>, TransferError> {
+    async fn copy_data(
+        &self,
+        is_copied: impl Fn(&Key) -> bool,
+    ) -> Result<BTreeMap<UploadPhase, Vec<Key>>, TransferError> {
         let mut later: BTreeMap<UploadPhase, Vec<Key>> = BTreeMap::new();
         let mut name_check = self.sink.name_check();
         let first = self.source.list().map_err(TransferError::List).try_filter_map(|item| {
             let name = match item {
-                SourceItem::Value { name, .. } if name_check(&name).is_ok() => Some(name),
+                SourceItem::Value { name, .. } if is_copied(&name) && name_check(&name).is_ok() => Some(name),
                 _ => None,
             };
             let name = name.and_then(|name| match upload_phase(&name) {

@@ -129,6 +129,16 @@ pub(crate) enum TransferError {
         /// Number of them that are corrupt.
         corrupt: u64,
     },
+    /// Nodes changed again and again while they were copied.
+    #[error(
+        "{} nodes changed while they were copied, so their elements may be those of several commits: {}; the server has no \
+         snapshots for this caller",
+        keys.len(), first_keys(keys)
+    )]
+    Changing {
+        /// Their documents.
+        keys: Vec<Key>,
+    },
     /// An error that concerns all values.
     #[error("stopped at {key:?}")]
     Aborted {
@@ -295,4 +305,11 @@ fn concerns_one_value(error: &StoreError) -> bool {
             | StoreError::SnapshotExpired
             | StoreError::Changed { .. }
     )
+}
+
+/// Some keys as text.
+fn first_keys(keys: &[Key]) -> String {
+    let shown: Vec<&str> = keys.iter().take(10).map(Key::as_str).collect();
+    let more = if keys.len() > shown.len() { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }

@@ -22,14 +22,14 @@ mod upload_order;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use zarrd_store::{Key, Payload};
+use zarrd_store::{Key, Payload, Version};
 
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
 pub(crate) use engine::Transfer;
 pub(crate) use error::{SinkError, SkipReason, SourceError, TransferError};
 pub(crate) use placement::{PlacementError, has_keys};
-pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, StoreSink, StoreSource};
+pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, LiveSource, SnapshotSource, StoreSink, StoreSource};
 
 /// A source of values.
 #[async_trait]
@@ -39,6 +39,15 @@ pub(crate) trait Source: Send + Sync {
 
     /// Opens a listed value; `Ok(None)` if it no longer exists.
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError>;
+
+    /// True if the values may change while they are transferred, so that those of several commits would be mixed. By
+    /// default they may not.
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    /// Releases what the source keeps elsewhere, such as a snapshot of a server.
+    async fn close(&self) {}
 }
 
 /// A target of values.
@@ -63,6 +72,8 @@ pub(crate) enum SourceItem {
         name: Key,
         /// Size of the value in bytes, as far as known.
         size: u64,
+        /// Version of the value, if it has one.
+        version: Option<Version>,
     },
     /// An item that cannot be transferred.
     Unsupported {

@@ -4,6 +4,7 @@ use std::{future::ready, num::NonZeroU64};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use zarrd_client::{HttpSnapshot, HttpStore};
 use zarrd_store::{Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, WriteableStore, list_all};
 
 use super::{NameCheck, Sink, SinkError, Source, SourceError, SourceItem};
@@ -44,7 +45,7 @@ impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
         let entries = entries.map_ok(|entry| {
             let name = self.prefix.strip(&entry.key).unwrap_or_default();
             match Key::parse(name) {
-                Ok(name) => SourceItem::Value { name, size: entry.meta.size },
+                Ok(name) => SourceItem::Value { name, size: entry.meta.size, version: Some(entry.meta.version) },
                 Err(error) => SourceItem::Unsupported { name: format!("{:?}", entry.key), reason: error.into() },
             }
         });
@@ -55,6 +56,49 @@ impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
         let key = self.prefix.join(name.as_str()).map_err(SourceError::Name)?;
         let value = self.store.get(&key, None).await?;
         Ok(value.map(|value| Payload { size: Some(value.meta.size), stream: value.stream }))
+    }
+}
+
+/// The values below a prefix of another server as of one commit.
+pub(crate) struct SnapshotSource {
+    /// The values.
+    pub(crate) values: StoreSource<HttpSnapshot>,
+}
+
+#[async_trait]
+impl Source for SnapshotSource {
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        self.values.list()
+    }
+
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
+        self.values.open(name).await
+    }
+
+    async fn close(&self) {
+        // The server ends it by itself if this fails.
+        let _ = self.values.store.end().await;
+    }
+}
+
+/// The values below a prefix of another server without snapshots, which may change meanwhile.
+pub(crate) struct LiveSource {
+    /// The values.
+    pub(crate) values: StoreSource<HttpStore>,
+}
+
+#[async_trait]
+impl Source for LiveSource {
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        self.values.list()
+    }
+
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
+        self.values.open(name).await
+    }
+
+    fn is_live(&self) -> bool {
+        true
     }
 }
 

@@ -3,13 +3,18 @@
 use std::{
     collections::VecDeque,
     num::NonZeroUsize,
-    sync::{Mutex, atomic::Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
-use zarrd_store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
+use zarrd_store::{
+    Key, ListableStore, MemoryStore, PageRequest, Payload, Prefix, ReadableStore, StoreError, WriteableStore,
+};
 
 use super::{
     NameCheck, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource, Transfer,
@@ -54,7 +59,7 @@ struct PartlyUnreadableSource;
 impl Source for PartlyUnreadableSource {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
         let names = ["broken", "damaged", "good", "missing"];
-        stream::iter(names).map(|name| Ok(SourceItem::Value { name: key(name), size: 1 })).boxed()
+        stream::iter(names).map(|name| Ok(SourceItem::Value { name: key(name), size: 1, version: None })).boxed()
     }
 
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
@@ -188,4 +193,58 @@ async fn unsupported_names_stop_the_transfer_before_anything_is_written() {
     received.sort();
     assert_eq!(received, ["a", "z"]);
     assert_eq!(progress.counters().skipped.load(Ordering::Relaxed), 1);
+}
+
+/// A source whose array grows while it is copied, as often as `changes` says.
+struct GrowingSource {
+    values: StoreSource<MemoryStore>,
+    changes: AtomicU64,
+}
+
+#[async_trait]
+impl Source for GrowingSource {
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        self.values.list()
+    }
+
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
+        let opened = self.values.open(name).await?;
+        // After the chunks were listed, and before the document is read.
+        if name.as_str() == "a/c/0" && self.changes.load(Ordering::Relaxed) > 0 {
+            let left = self.changes.fetch_sub(1, Ordering::Relaxed);
+            for name in [format!("a/c/{left}"), "a/zarr.json".to_owned()] {
+                self.values.store.set(&key(&name), format!("{left}").into(), Default::default()).await.unwrap();
+            }
+        }
+        Ok(opened)
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn arrays_that_grow_meanwhile_are_copied_again() {
+    for (changes, succeeds) in [(0, true), (1, true), (4, true), (100, false)] {
+        let values = filled(&["a/c/0", "a/zarr.json", "b/c/0", "b/zarr.json"]).await;
+        let source = GrowingSource { values, changes: AtomicU64::new(changes) };
+        let sink = StoreSink { store: MemoryStore::new(), prefix: Prefix::root() };
+        let (result, _) = run(&source, &sink, OnUnsupported::Fail).await;
+        if !succeeds {
+            let error = result.unwrap_err();
+            assert!(matches!(&error, TransferError::Changing { keys } if keys == &[key("a/zarr.json")]), "{error:?}");
+            continue;
+        }
+        result.unwrap();
+        let texts = async |store: &MemoryStore| {
+            let mut texts = Vec::new();
+            for entry in store.list_prefix(&Prefix::root(), PageRequest::first(100)).await.unwrap().keys {
+                let value = store.get(&entry.key, None).await.unwrap().unwrap();
+                texts.push((entry.key, value.bytes().await.unwrap()));
+            }
+            texts
+        };
+        assert_eq!(texts(&sink.store).await, texts(&source.values.store).await, "{changes}");
+    }
 }

@@ -1,0 +1,96 @@
+//! The configuration of `backup` and `restore`.
+
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    ACCESS, ConfigError, ConfigFile, Endpoint, Location,
+    resolved::{CopiedTokens, WriteLimits, jobs, persistent, readable_endpoint},
+};
+use crate::{
+    backup::{Damaged, Verify},
+    cli::{BackupArgs, RestoreArgs},
+};
+
+/// Configuration of `backup`.
+#[derive(Debug)]
+pub(crate) struct BackupConfig {
+    /// The directory of the backups.
+    pub(crate) to: PathBuf,
+    /// The store to back up.
+    pub(crate) from: Endpoint,
+    /// The directory of its tokens, if it is known.
+    pub(crate) tokens: Option<PathBuf>,
+    /// Number of backups that are kept; `None` for all.
+    pub(crate) keep: Option<NonZeroUsize>,
+    /// The files that are read again.
+    pub(crate) verify: Verify,
+    /// Number of values that are copied concurrently.
+    pub(crate) jobs: NonZeroUsize,
+}
+
+/// Configuration of `restore`.
+#[derive(Debug)]
+pub(crate) struct RestoreConfig {
+    /// The directory of the backups.
+    pub(crate) from: PathBuf,
+    /// The store to create; `None` to list the backups.
+    pub(crate) to: Option<Location>,
+    /// The name of the backup; `None` for the newest.
+    pub(crate) backup: Option<String>,
+    /// What happens to values whose files are damaged or missing.
+    pub(crate) damaged: Damaged,
+    /// The tokens that are restored.
+    pub(crate) tokens: CopiedTokens,
+    /// Limits of the new store.
+    pub(crate) write: WriteLimits,
+    /// Number of values that are copied concurrently.
+    pub(crate) jobs: NonZeroUsize,
+}
+
+impl BackupConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: BackupArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let from = match readable_endpoint(args.endpoint, file, "backup")? {
+            Endpoint::Local(location) => Endpoint::Local(persistent(location, "backup")?),
+            server @ Endpoint::Server(_) => server,
+        };
+        let own = match &from {
+            Endpoint::Local(location) => location.directory().map(|directory| directory.join(ACCESS)),
+            Endpoint::Server(_) => None,
+        };
+        Ok(Self {
+            to: args.to,
+            from,
+            tokens: args.tokens.or(own),
+            keep: args.keep,
+            verify: if args.verify { Verify::All } else { Verify::New },
+            jobs: jobs(&args.transfer, file),
+        })
+    }
+
+    /// The directory of the store, if it is on this machine.
+    pub(crate) fn store_directory(&self) -> Option<&Path> {
+        match &self.from {
+            Endpoint::Local(location) => location.directory(),
+            Endpoint::Server(_) => None,
+        }
+    }
+}
+
+impl RestoreConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: RestoreArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        Ok(Self {
+            from: args.from,
+            to: args.to.map(|to| persistent(to, "restore")).transpose()?,
+            backup: args.backup,
+            damaged: if args.skip_damaged { Damaged::Skip } else { Damaged::Fail },
+            tokens: if args.without_access { CopiedTokens::None } else { CopiedTokens::All },
+            write: WriteLimits::new(&args.write, file),
+            jobs: jobs(&args.transfer, file),
+        })
+    }
+}
