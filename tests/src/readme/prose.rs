@@ -23,19 +23,19 @@ pub struct Link {
 /// The lines outside of code blocks and comments, with their numbers from 1.
 fn prose(markdown: &str) -> impl Iterator<Item = (usize, &str)> {
     let (mut is_code, mut is_comment) = (false, false);
-    markdown.lines().enumerate().filter_map(move |(number, line)| {
+    markdown.lines().enumerate().map(move |(number, line)| {
         let trimmed = line.trim();
         let is_fence = trimmed.starts_with("```");
         let was_code = is_code;
         is_code ^= is_fence;
         if is_fence || was_code {
             // A fence ends a paragraph.
-            return Some((number + 1, ""));
+            return (number + 1, "");
         }
         let begins = trimmed.starts_with("<!--");
         let is_left_out = is_comment || begins;
         is_comment = is_left_out && !trimmed.ends_with("-->");
-        Some((number + 1, if is_left_out { "" } else { line }))
+        (number + 1, if is_left_out { "" } else { line })
     })
 }
 
