@@ -61,7 +61,6 @@ mod memory;
 mod meta;
 mod mounts;
 mod page;
-mod prefix_snapshot;
 mod random;
 mod range;
 mod recheck;
@@ -94,7 +93,6 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
 pub use mounts::{MAX_MOUNT_WAIT, MountFailure, MountName, MountNameError, Mounts};
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
-pub use prefix_snapshot::PrefixSnapshot;
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
 pub use rechecked::Rechecked;
@@ -102,7 +100,7 @@ pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{
-    DiskSpace, KeySource, ListableStore, Looks, Peek, ReadableStore, Recall, Snapshot, SnapshotStore,
+    DiskSpace, KeySource, ListableStore, Looks, Peek, PrefixSnapshot, ReadableStore, Recall, Snapshot, SnapshotStore,
     TransactionalStore, WriteableStore,
 };
 pub use turns::{KeyTurn, KeyTurns};

@@ -1,5 +1,6 @@
 //! A store in memory.
 
+mod prefix_snapshot;
 mod space;
 mod state;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use futures::{StreamExt, stream};
 use parking_lot::RwLock;
 
 use self::{
+    prefix_snapshot::MemoryPrefixSnapshot,
     space::Space,
     state::{Child, State, Stored},
 };
@@ -31,7 +33,7 @@ use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees, Intent,
     IntentError, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Peek,
     Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError,
-    TransactionalStore, ValueMeta, Watermark, WriteableStore, prefix_snapshot::MemoryPrefixSnapshot, random::random,
+    TransactionalStore, ValueMeta, Watermark, WriteableStore, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, Reads, Staged, StoreError, ValueMeta,
-    Version, WaitTimes, Watermark,
+    PageRequest, Payload, Precondition, Prefix, PutResult, Reads, Staged, StoreError, ValueMeta, Version, WaitTimes,
+    Watermark,
 };
 
 /// The number of keys of a snapshot that are asked for at a time.
@@ -332,6 +332,35 @@ pub trait Snapshot: Send + Sync {
     fn note_listed(&self, _key: &Key, _found: Option<ValueMeta>, _asked: Instant) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// Everything below a prefix as of one commit: a store that can be read and listed, and does not change.
+///
+/// - Keys and listings are those of the store that it was taken of, with the same versions. A listing of a prefix that
+///   contains more than the snapshot shows what the snapshot has of it.
+/// - Reading a key outside of the prefix fails with [`StoreError::NotInSnapshot`].
+/// - Values stay readable until the snapshot is dropped. If its store needs their space, the snapshot ends: then reading
+///   values fails with [`StoreError::SnapshotExpired`].
+pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
+    /// The prefix.
+    fn prefix(&self) -> &Prefix;
+
+    /// The watermark of the store after that commit.
+    fn watermark(&self) -> Watermark;
+
+    /// The number of keys.
+    fn len(&self) -> u64;
+
+    /// True if there are no keys.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The intents of the store as of that commit, whichever keys they concern.
+    fn intents(&self) -> &[Intent];
+
+    /// False if the snapshot has ended, so that values cannot be read from it any more.
+    fn is_valid(&self) -> bool;
 }
 
 /// The metadata of a value in a snapshot, as far as they are known.

@@ -1,51 +1,22 @@
-//! Snapshots of everything below a prefix.
+//! Snapshots of everything below a prefix of a store in memory.
 
 use std::fmt;
 
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, PageRequest, Prefix, ReadableStore, StoreError,
-    ValueMeta, Watermark,
+    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, PageRequest, Prefix, PrefixSnapshot,
+    ReadableStore, StoreError, ValueMeta, Watermark,
 };
-
-/// Everything below a prefix as of one commit: a store that can be read and listed, and does not change.
-///
-/// - Keys and listings are those of the store that it was taken of, with the same versions. A listing of a prefix that
-///   contains more than the snapshot shows what the snapshot has of it.
-/// - Reading a key outside of the prefix fails with [`StoreError::NotInSnapshot`].
-/// - Values stay readable until the snapshot is dropped. If its store needs their space, the snapshot ends: then reading
-///   values fails with [`StoreError::SnapshotExpired`].
-pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
-    /// The prefix.
-    fn prefix(&self) -> &Prefix;
-
-    /// The watermark of the store after that commit.
-    fn watermark(&self) -> Watermark;
-
-    /// The number of keys.
-    fn len(&self) -> u64;
-
-    /// True if there are no keys.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The intents of the store as of that commit, whichever keys they concern.
-    fn intents(&self) -> &[Intent];
-
-    /// False if the snapshot has ended, so that values cannot be read from it any more.
-    fn is_valid(&self) -> bool;
-}
 
 /// A [`PrefixSnapshot`] of a [`MemoryStore`](crate::MemoryStore), which is a store of its own.
 #[derive(Debug)]
-pub(crate) struct MemoryPrefixSnapshot<S> {
-    pub(crate) store: S,
-    pub(crate) prefix: Prefix,
-    pub(crate) watermark: Watermark,
-    pub(crate) len: u64,
-    pub(crate) intents: Vec<Intent>,
+pub(super) struct MemoryPrefixSnapshot<S> {
+    pub(super) store: S,
+    pub(super) prefix: Prefix,
+    pub(super) watermark: Watermark,
+    pub(super) len: u64,
+    pub(super) intents: Vec<Intent>,
 }
 
 impl<S> MemoryPrefixSnapshot<S> {
