@@ -12,13 +12,14 @@ import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "golden"))
 
+import casts
 import chunks
 import filters
 import known
 
 warnings.simplefilter("ignore")
 crate = pathlib.Path(__file__).parents[2] / "crates/codec"
-TABLES = {"tests/it/numcodecs/*.rs": filters, "src/codecs/golden.rs": known, "tests/it/chain/rows.rs": chunks}
+TABLES = {"tests/it/numcodecs/*.rs": filters, "src/codecs/golden.rs": known, "src/codecs/cast_value/golden.rs": casts, "tests/it/chain/rows.rs": chunks}
 
 counts, differing = [], 0
 for files, table in TABLES.items():

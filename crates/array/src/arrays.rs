@@ -20,6 +20,7 @@ use crate::{
             northward_rows, select,
         },
     },
+    dataset::{append::DatasetAppend, error::DatasetError},
     error::ArrayError,
     hierarchy::hierarchies::Hierarchies,
     memory::{
@@ -279,15 +280,16 @@ impl Arrays {
         let shape = in_view.shape();
         let region = in_view.shifted(&model.view_offset);
         check_chunks(&resolved.array, &region)?;
-        Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
+        let (selection, coordinates) = (selection.clone(), Vec::new());
+        Ok(RegionWrite { context, target: place, resolved, selection, region, shape, coordinates })
     }
 
-    /// Plans an append along `dimension`, which counts from the end if negative.
+    /// Plans an append along a dimension, given its name, or else its number, which counts from the end if negative.
     pub async fn append(
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
-        dimension: i64,
+        dimension: &str,
         condition: Precondition,
     ) -> Result<Append, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
@@ -295,6 +297,16 @@ impl Arrays {
         context.writes()?;
         let resolved = place.resolve(&context).await?;
         Append::new(context, place, resolved, dimension)
+    }
+
+    /// Plans an append to all arrays directly in the group at `path` that have a dimension of a name.
+    pub async fn append_dataset(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        dimension: &str,
+    ) -> Result<DatasetAppend, DatasetError> {
+        DatasetAppend::plan(self.0.for_operation(), path, dialect, dimension).await
     }
 
     /// The chunks that a selection of the array at a path touches. No chunk is looked up yet.

@@ -15,7 +15,7 @@
 //!
 //! [`Arrays::write`] plans a write of a region, and [`Arrays::append`] one that grows the array. All elements become
 //! visible in one commit, or none. Concurrent writers of one chunk both succeed: the later one re-encodes the chunk on
-//! top of the other's.
+//! top of the other's. [`Arrays::append_dataset`] appends to all arrays of a group over a dimension, in one commit.
 //!
 //! # Structure
 //!
@@ -26,7 +26,7 @@
 //! # Modules
 //!
 //! Arrows point one way: `error`, `options`, `purpose`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve`
-//! ← `metadata` ← `read`, `write`, `hierarchy`, `chunk_map` ← `map` ← `reduce` ← `result` ← `arrays`.
+//! ← `metadata` ← `read`, `write` ← `hierarchy`, `chunk_map` ← `map`, `dataset` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
 mod background;
@@ -36,6 +36,7 @@ mod context;
 mod convention;
 mod coordinate_cache;
 mod coordinates;
+mod dataset;
 mod error;
 mod grid;
 mod hierarchy;
@@ -67,8 +68,10 @@ pub use coordinates::{
         DimensionCoordinate, Indices, LabelledDimension, Labels, NamedSelection, Selected, hash_versions, label_means,
     },
 };
+pub use dataset::{append::DatasetAppend, error::DatasetError};
 pub use error::ArrayError;
 pub use hierarchy::{
+    create_array::ArrayCreation,
     hierarchies::Hierarchies,
     intents::SettledIntents,
     members::{MAX_MEMBERS, MemberPage, Members},
@@ -98,6 +101,6 @@ pub use result::ArrayResult;
 pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};
 pub use zarrd_operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget, LossPolicy, NodeInfo,
-    NodeRejection, WriteReport,
+    AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
+    LossPolicy, NodeInfo, NodeRejection, WriteReport,
 };

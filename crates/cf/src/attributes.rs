@@ -161,6 +161,22 @@ impl FillValues {
     }
 }
 
+/// The element that stands for a missing one: `_FillValue`, or else the first `missing_value`.
+pub(crate) fn missing_element(attributes: &Json, number: Number, dialect: Dialect) -> Result<Option<Scalar>, CfError> {
+    for name in [FILL_VALUE, MISSING_VALUE] {
+        let Some(scalar) = read_scalars(attributes, name)?.into_iter().next() else { continue };
+        return Ok(Some(match scalar {
+            scalar if is_nan(&scalar, name, Some(number), dialect) => Scalar::Float(f64::NAN),
+            Scalar::Text(text) if is_base64(name, number, dialect) => {
+                base64_float(&text).map_or(Scalar::Other, Scalar::Float)
+            }
+            Scalar::Float(float) => exact_integer(float).map_or(Scalar::Float(float), Scalar::Integer),
+            other => other,
+        }));
+    }
+    Ok(None)
+}
+
 /// An attribute, or the error that it is too large.
 pub(crate) fn attribute(attributes: &Json, name: &'static str) -> Result<Option<Json>, CfError> {
     let value = attributes.get(name).filter(|value| !value.is_null());

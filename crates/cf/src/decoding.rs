@@ -123,6 +123,11 @@ impl Decoding {
         Some(Self(Plan { output: Output::Texts(units.clone()), data_type, ..self.0.clone() }))
     }
 
+    /// The steps.
+    pub(crate) fn into_plan(self) -> Plan {
+        self.0
+    }
+
     /// The units of times that are decoded to texts, with their moments in microseconds from the start of 1970.
     pub(crate) fn text_moments(&self, elements: &Elements) -> Option<(&TimeUnits, Result<Vec<i64>, CfError>)> {
         match (&self.0.output, elements) {

@@ -12,6 +12,7 @@
 //!   scaled, and times since a date become moments. [`is_undecoded`] is true if a computation needs it,
 //!   [`is_northward`] tells latitudes, and
 //!   [`bounded_times`] are the attributes that the bounds of times lack.
+//! - [`Encoding`] is the way back, from decoded elements to those that are stored.
 //! - [`LabelSelection`] is the selection along a dimension by the labels of its coordinate, as text or JSON.
 //! - [`Coordinate`] has the decoded labels of a dimension in memory, with an order for searches.
 //!
@@ -20,6 +21,7 @@
 mod attributes;
 mod bounds;
 mod decoding;
+mod encoding;
 mod error;
 mod kernel;
 mod label;
@@ -30,6 +32,7 @@ mod time;
 pub use attributes::{is_northward, is_undecoded};
 pub use bounds::bounded_times;
 pub use decoding::Decoding;
+pub use encoding::{Encoding, Source, Unencodable};
 pub use error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};
 pub use label::{
     Coordinate, Label, LabelError, LabelSelection, LabelText, MAX_LABEL_SIZE, MAX_LABELS, MAX_SELECTION_SIZE, Match,

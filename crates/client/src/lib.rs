@@ -155,8 +155,8 @@ pub use base_url::{BaseUrl, BaseUrlError};
 pub use connection::{BuildError, ClientBuilder, Connection};
 pub use error::TransportError;
 pub use node::{
-    Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeClient, NodeDocuments, NodeEntry, NodeError,
-    NodeKind, Patch, UpdatedNode,
+    AppendOptions, Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeClient, NodeDocuments,
+    NodeEntry, NodeError, NodeKind, Patch, UpdatedNode,
 };
 pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};
@@ -166,14 +166,15 @@ pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use zarrd_meta::{
     Dialect, NodePath, PathError,
+    data_type::Casting,
     json::Json,
     select,
     selection::{Item, ReadRequest, Selection, Slice},
     zom::{self, Zom},
 };
 pub use zarrd_operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget, LossPolicy, NodeInfo,
-    NodeRejection, WriteReport,
+    AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
+    LossPolicy, NodeInfo, NodeRejection, WriteReport,
 };
 pub use zarrd_store::{
     ByteRange, ByteRangeError, ByteStream, Cursor, DirPage, Entry, GetResult, Key, KeyCount, KeyError, KeyPage,
@@ -186,5 +187,5 @@ pub use zarrd_wire::{
     chunks,
     health::{Readiness, StoreGuarantees},
     picture::{ColorMap, Limits, Rgba, Scale},
-    query::{ChunksForm, ChunksQuery, Edge, PictureQuery, StatsQuery},
+    query::{ChunksForm, ChunksQuery, Decode, Edge, PictureQuery, StatsQuery},
 };

@@ -126,6 +126,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::NotAcceptable
         | ProblemType::UnsuitableFormat
         | ProblemType::NotAnArray
+        | ProblemType::NotAGroup
+        | ProblemType::DatasetMismatch
+        | ProblemType::DiscontinuousCoordinate
         | ProblemType::BodyTooLarge
         | ProblemType::SelectionTooLarge
         | ProblemType::TooManyChunks

@@ -11,6 +11,14 @@ pub enum ChainError {
         /// Its name.
         codec: String,
     },
+    /// The codec is known, but not supported.
+    #[error("codec {codec} is not supported: {reason}")]
+    UnsupportedCodec {
+        /// Its name.
+        codec: String,
+        /// The reason.
+        reason: &'static str,
+    },
     /// A codec's configuration has an invalid value.
     #[error("codec {codec} {reason}")]
     InvalidConfiguration {

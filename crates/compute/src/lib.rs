@@ -20,6 +20,7 @@
 
 mod accumulate;
 mod cast;
+mod conversion;
 mod element;
 mod error;
 mod exact;
@@ -34,6 +35,7 @@ mod statistics;
 
 pub use accumulate::SPILL_MEMORY;
 pub use cast::Cast;
+pub use conversion::{Conversion, Unrepresentable};
 pub use error::ComputeError;
 pub use function::{Function, Missing, Operation, UnknownFunction};
 pub use grid::{AxisPositions, GroupGrid, Windows};

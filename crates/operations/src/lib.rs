@@ -23,4 +23,4 @@ pub use convert::{ConversionReport, ConvertOptions, ExistingDocuments};
 pub use create::{IfExists, LossPolicy};
 pub use node::{BrokenNode, Depth, LinkTarget, NodeInfo};
 pub use rejection::NodeRejection;
-pub use write::WriteReport;
+pub use write::{AppendReport, WriteReport};

@@ -1,5 +1,7 @@
 //! Writes of elements.
 
+use std::collections::BTreeMap;
+
 use zarrd_meta::relation::DialectRelation;
 use zarrd_store::Version;
 
@@ -19,4 +21,23 @@ pub struct WriteReport {
     /// The relation that the documents of v2 and v3 at the path had before the write, which makes two shapes equal;
     /// `None` if one of them has none, or if looking would take a request.
     pub relation: Option<DialectRelation>,
+}
+
+/// The result of an append to the arrays of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppendReport {
+    /// The name of the dimension.
+    pub dimension: String,
+    /// Its extent before.
+    pub before: u64,
+    /// Its extent now.
+    pub after: u64,
+    /// The shapes of the arrays now, by name.
+    pub arrays: BTreeMap<String, Vec<u64>>,
+    /// The number of chunks (of a sharded array: shards) written.
+    pub chunks_written: u64,
+    /// The number of chunks erased, or not stored, because all their elements are the fill value.
+    pub chunks_erased: u64,
+    /// The number of attempts that other writers prevented.
+    pub conflicts_retried: u64,
 }

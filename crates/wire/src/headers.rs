@@ -63,6 +63,9 @@ pub const MERGE_PATCH_JSON: HeaderValue = HeaderValue::from_static("application/
 /// The media type of problem documents.
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
+/// The media types of `.npz` files, of which the first is that of requests.
+pub const NPZ_MEDIA_TYPES: [&str; 2] = ["application/x-npz", "application/zip"];
+
 /// The most bytes that a request id has.
 pub const MAX_REQUEST_ID: usize = 64;
 

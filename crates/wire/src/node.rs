@@ -2,11 +2,11 @@
 //!
 //! A node itself is answered as a ZOM, which [`zarrd_meta::zom`] has.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use zarrd_meta::{Dialect, NodePath, PathError, json::Json};
-use zarrd_operations::LinkTarget;
+use zarrd_operations::{AppendReport, LinkTarget};
 
 /// The properties of a node besides its ZOM. The answer to `include=source` has the ZOM as its `node`; with `flat` the
 /// document of every node, by path.
@@ -167,6 +167,41 @@ pub struct WriteAnswer {
     pub chunks_erased: u64,
     /// The number of chunks that were encoded again because another writer had changed them.
     pub conflicts_retried: u64,
+}
+
+/// The result of an append to the arrays of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppendAnswer {
+    /// The name of the dimension.
+    pub dimension: String,
+    /// Its extent before.
+    pub before: u64,
+    /// Its extent now.
+    pub after: u64,
+    /// The shapes of the arrays now, by name.
+    pub arrays: BTreeMap<String, Vec<u64>>,
+    /// The number of chunks (of a sharded array: shards) written.
+    pub chunks_written: u64,
+    /// The number of chunks erased, or not stored, because all their elements are the fill value.
+    pub chunks_erased: u64,
+    /// The number of attempts that other writers prevented.
+    pub conflicts_retried: u64,
+}
+
+impl From<AppendReport> for AppendAnswer {
+    fn from(report: AppendReport) -> Self {
+        let AppendReport { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried } =
+            report;
+        Self { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried }
+    }
+}
+
+impl From<AppendAnswer> for AppendReport {
+    fn from(answer: AppendAnswer) -> Self {
+        let AppendAnswer { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried } =
+            answer;
+        Self { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried }
+    }
 }
 
 impl From<&zarrd_meta::zom::Difference> for Difference {

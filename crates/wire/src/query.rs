@@ -8,6 +8,7 @@ mod compute;
 mod elements;
 mod node;
 mod picture;
+mod write;
 
 pub use chunks::{CHUNKS, CHUNKS_PARAMETERS, ChunksForm, ChunksQuery, MAX_CHUNK_BINS};
 pub use compute::{
@@ -15,9 +16,8 @@ pub use compute::{
     MAX_FUNCTIONS, MAX_QUANTILES, QUANTILES, RANGE, REDUCE, STATS, StatsQuery,
 };
 pub use elements::{
-    APPEND, APPEND_PARAMETERS, AppendQuery, DECODE, DIALECT, Decode, DimensionParameter, ELEMENTS_PARAMETERS,
-    ELEMENTS_POST_PARAMETERS, ElementsQuery, FORMAT, HEADER, ISEL, LABELS, READ, SEL, SELECT, SelectBy,
-    WRITE_PARAMETERS, WriteQuery,
+    DECODE, DIALECT, Decode, DimensionParameter, ELEMENTS_PARAMETERS, ELEMENTS_POST_PARAMETERS, ElementsQuery, FORMAT,
+    HEADER, ISEL, LABELS, READ, SEL, SELECT, SelectBy,
 };
 pub use node::{
     ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NODE_DELETE_PARAMETERS,
@@ -27,6 +27,10 @@ pub use node::{
 pub use picture::{
     CMAP, Channels, LIMITS, LINTHRESH, MAX, MIN, NAN, OVER, PICTURE_PARAMETERS, PictureAnswer, PictureQuery, RGB,
     SCALE, THRESHOLDS, UNDER,
+};
+pub use write::{
+    APPEND_PARAMETERS, AppendQuery, CASTING, CREATE, CREATE_PARAMETERS, CreateQuery, DIMS, DTYPE, SHAPE,
+    WRITE_PARAMETERS, WriteQuery,
 };
 
 use std::borrow::Cow;
@@ -46,6 +50,8 @@ pub const LIST: &str = "list";
 pub const LIMIT: &str = "limit";
 /// The start of a page of a listing.
 pub const CURSOR: &str = "cursor";
+/// Appends along a dimension.
+pub const APPEND: &str = "append";
 /// Confirms that everything is erased.
 pub const CONFIRM: &str = "confirm";
 
@@ -329,13 +335,14 @@ fn confirmed(value: Option<String>) -> Result<Confirmation, QueryError> {
     }
 }
 
-/// "the query parameter "a"", or "one of the query parameters "a" and "b"".
+/// "the query parameter "a"", or "one of the query parameters "a", "b" and "c"".
 fn one_of(names: &[&str]) -> String {
     match names {
         [name] => format!("the query parameter {name:?}"),
         names => {
-            let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-            format!("one of the query parameters {}", names.join(" and "))
+            let mut names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            let last = names.pop().unwrap_or_default();
+            format!("one of the query parameters {} and {last}", names.join(", "))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The command line, which [`config`](crate::config) resolves with the environment and the configuration file.
 
+mod append;
 mod elements;
 mod examples;
 mod tokens;
@@ -26,11 +27,12 @@ use crate::{
 };
 
 use self::examples::{
-    BACKUP_EXAMPLES, CHECK_EXAMPLES, COMPACT_EXAMPLES, COPY_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES, GET_EXAMPLES,
-    HEALTH_EXAMPLES, IMPORT_EXAMPLES, INFO_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LS_EXAMPLES, RESTORE_EXAMPLES,
-    SERVE_EXAMPLES, SHARE_EXAMPLES, STATS_EXAMPLES, TOKEN_EXAMPLES, TREE_EXAMPLES,
+    APPEND_EXAMPLES, BACKUP_EXAMPLES, CHECK_EXAMPLES, COMPACT_EXAMPLES, COPY_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES,
+    GET_EXAMPLES, HEALTH_EXAMPLES, IMPORT_EXAMPLES, INFO_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LS_EXAMPLES,
+    RESTORE_EXAMPLES, SERVE_EXAMPLES, SHARE_EXAMPLES, STATS_EXAMPLES, TOKEN_EXAMPLES, TREE_EXAMPLES,
 };
 pub(crate) use self::{
+    append::AppendArgs,
     elements::{GetArgs, StatsArgs},
     tokens::{AccessArgs, TokenArgs},
 };
@@ -124,6 +126,9 @@ pub(crate) enum Command {
     /// Show statistics of the elements of an array
     #[command(after_help = STATS_EXAMPLES)]
     Stats(StatsArgs),
+    /// Append to the arrays of a group, which grow together
+    #[command(after_help = APPEND_EXAMPLES)]
+    Append(AppendArgs),
     /// Read every value of a store, and verify its checksums
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),

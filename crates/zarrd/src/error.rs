@@ -156,9 +156,21 @@ pub(crate) enum Error {
         /// The id of the user who runs the command.
         user: u32,
     },
-    /// The client of a server's share links cannot be built.
+    /// The client of a server cannot be built.
     #[error("cannot connect to the server")]
-    ShareClient(#[source] zarrd_client::BuildError),
+    Client(#[source] zarrd_client::BuildError),
+    /// A file cannot be read.
+    #[error("cannot read {}", .file.display())]
+    ReadFile {
+        /// The file.
+        file: PathBuf,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The server did not append to the arrays of a group.
+    #[error("nothing was appended")]
+    Append(#[from] zarrd_client::NodeError),
     /// The server did not create a share link.
     #[error("cannot create the share link")]
     Share(#[from] zarrd_client::RemoteError),
@@ -231,7 +243,9 @@ impl Error {
             | Self::ReadAccess(_)
             | Self::ChangeAccess(_)
             | Self::FirstToken { .. }
-            | Self::ShareClient(_)
+            | Self::Client(_)
+            | Self::ReadFile { .. }
+            | Self::Append(_)
             | Self::Share(_)
             | Self::OtherOwner { .. }
             | Self::NoSuchName { .. }

@@ -8,6 +8,7 @@ mod decode;
 mod document_edit;
 mod elements;
 mod metadata;
+mod npz;
 mod request;
 mod selection;
 mod shard_index;
@@ -18,6 +19,7 @@ pub use decode::decode;
 pub use document_edit::document_edit;
 pub use elements::elements;
 pub use metadata::metadata;
+pub use npz::npz;
 pub use request::request;
 pub use selection::selection;
 pub use shard_index::shard_index;
@@ -27,12 +29,13 @@ pub use zom::zom;
 pub type Target = fn(&[u8]);
 
 /// All targets with their names, which are those of their corpora.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("array_query", array_query),
     ("decode", decode),
     ("document_edit", document_edit),
     ("elements", elements),
     ("metadata", metadata),
+    ("npz", npz),
     ("request", request),
     ("selection", selection),
     ("shard_index", shard_index),

@@ -88,6 +88,7 @@ fn queries(text: &str) {
     again(text, query::ElementsQuery::parse, query::ElementsQuery::render);
     again(text, query::ElementsQuery::parse_post, query::ElementsQuery::render_post);
     again(text, query::WriteQuery::parse, query::WriteQuery::render);
+    again(text, query::CreateQuery::parse, query::CreateQuery::render);
     again(text, query::NodeQuery::parse, query::NodeQuery::render);
     again(text, query::NodePutQuery::parse, query::NodePutQuery::render);
     again(text, query::NodePatchQuery::parse, query::NodePatchQuery::render);

@@ -56,3 +56,8 @@ fn shard_index_corpus_passes() {
 fn zom_corpus_passes() {
     assert!(replay("zom") >= 20);
 }
+
+#[test]
+fn npz_corpus_passes() {
+    assert!(replay("npz") >= 5);
+}

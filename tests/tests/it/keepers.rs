@@ -134,8 +134,9 @@ async fn store_that_shares_blocks_with_its_copy_erases_on_a_full_disk() {
         let Some(disk) = SmallDisk::mount(FileSystem::Xfs, 512) else { return };
         let launch = Launch::of(format_args!("{kind}:{}", disk.store().display()));
         let server = with_values(&launch, 200).await;
-        let copied = Command::new("cp").args(["-a", "--reflink=always"]).args([disk.store(), disk.path().join("copy")]);
-        assert!(copied.status().unwrap().success());
+        let mut cp = Command::new("cp");
+        cp.args(["-a", "--reflink=always"]).args([disk.store(), disk.path().join("copy")]);
+        assert!(cp.status().unwrap().success());
         disk.fill(0);
         assert_eq!(put(&server, 200).await, StatusCode::INSUFFICIENT_STORAGE);
         assert_eq!(server.delete("/store/v/0").await.status(), StatusCode::NO_CONTENT);

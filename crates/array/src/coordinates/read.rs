@@ -92,7 +92,7 @@ impl CoordinateVersion {
     }
 
     /// True if the coordinate is still this one, as far as that is known.
-    pub(super) async fn is_current(&self, context: &Arc<Context>) -> Result<bool, CoordinateError> {
+    pub(crate) async fn is_current(&self, context: &Arc<Context>) -> Result<bool, CoordinateError> {
         if self.fingerprint.is_none() {
             return Ok(true);
         }

@@ -53,13 +53,23 @@ pub(crate) enum AttemptResult {
     Unknown,
 }
 
-/// One attempt to create a tree; `None` if something it depends on changed meanwhile.
-pub(crate) async fn attempt(
+/// The changes of an attempt, which are not committed yet.
+pub(crate) struct PlannedChange {
+    pub(crate) effect: CreateAction,
+    pub(crate) change_set: ChangeSet,
+    pub(crate) plan: Plan,
+    /// The tree that exists.
+    current: Option<Walk>,
+    dialect: Dialect,
+}
+
+/// Plans the creation of a tree.
+pub(crate) async fn plan_change(
     context: &Context,
     path: &NodePath,
     zom: &Arc<Zom>,
     declaration: &CreateOptions,
-) -> Result<Option<Attempt>, NodeError> {
+) -> Result<PlannedChange, NodeError> {
     let place = ParentContext::find(context, path, declaration.dialect, zom.format).await?;
     let current = place.current(context, path).await?;
     let top = current.as_ref().map(|current| &current.top);
@@ -70,8 +80,7 @@ pub(crate) async fn attempt(
     place.check_dialects(path)?;
     let dialect = place.site.dialect;
     let (declared, site, at) = (zom.clone(), place.site.clone(), path.clone());
-    let bytes = (zom.len() as u64).saturating_mul(PER_NODE);
-    let planned = context.run_on_documents(bytes, move || {
+    let planned = context.run_on_documents(planning_work(zom), move || {
         let plan = Plan::new(&at, &declared, &site, &ArrayContexts::default())?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
@@ -86,26 +95,41 @@ pub(crate) async fn attempt(
     let nodes = zom.len().saturating_add(top.map_or(0, NodeTree::len));
     let change = change(context, path, &place, &plan, top, declaration.if_exists);
     let (effect, change_set) = context.run_lookups(nodes, change).await??;
-    let Plan { top, losses } = plan;
+    Ok(PlannedChange { effect, change_set, plan, current, dialect })
+}
+
+/// One attempt to create a tree; `None` if something it depends on changed meanwhile.
+pub(crate) async fn attempt(
+    context: &Context,
+    path: &NodePath,
+    zom: &Arc<Zom>,
+    declaration: &CreateOptions,
+) -> Result<Option<Attempt>, NodeError> {
+    let planned = plan_change(context, path, zom, declaration).await?;
+    let PlannedChange { effect, mut change_set, plan: Plan { top, losses }, current, dialect } = planned;
     if effect == CreateAction::Unchanged {
         let result =
             current.map_or(AttemptResult::Unknown, |walk| AttemptResult::Existing(Walk { other: Vec::new(), ..walk }));
         return Ok(Some(Attempt { effect, dialect, losses, result }));
     }
     // The commit takes memory, so what it does not need is freed: of large trees little remains but the declaration.
-    let mut change_set = change_set;
     let declared = zom.clone();
     let merge = move || {
         let result = ResultingTree::new(top, current, declared, &mut change_set);
         result.map(|result| (result, change_set))
     };
-    let (result, change_set) = context.run_on_documents(bytes, merge).await??;
+    let (result, change_set) = context.run_on_documents(planning_work(zom), merge).await??;
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
     let result = result.map_or(AttemptResult::Unknown, |mut result| {
         result.advance(&outcomes);
         AttemptResult::Changed(result)
     });
     Ok(Some(Attempt { effect, dialect, losses, result }))
+}
+
+/// The work of planning a tree, expressed as the size of a document in bytes.
+fn planning_work(zom: &Zom) -> u64 {
+    (zom.len() as u64).saturating_mul(PER_NODE)
 }
 
 /// The changes that turn the current tree into the planned one.

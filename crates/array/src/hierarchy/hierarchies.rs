@@ -13,6 +13,7 @@ use zarrd_store::{KeyCount, Precondition, StoreError};
 use super::{
     convert, copy,
     create::{self, Attempt, AttemptResult},
+    create_array::ArrayCreation,
     describe::describe,
     differences::{Declared, differences},
     erase,
@@ -83,6 +84,17 @@ impl Hierarchies {
             return Ok(CreateOutcome { action: effect, node });
         }
         Err(too_many_conflicts(path))
+    }
+
+    /// Plans the creation of an array together with its elements, in one commit. Fails if there is a node at the path
+    /// already, also an equal one, unless the options replace it.
+    pub async fn create_array(
+        &self,
+        path: &NodePath,
+        zom: Arc<Zom>,
+        options: &CreateOptions,
+    ) -> Result<ArrayCreation, NodeError> {
+        ArrayCreation::plan(self.0.for_operation(), path, zom, options).await
     }
 
     /// The differences between the hierarchy at a path and a ZOM, at most `limit`. A broken node is a difference.

@@ -10,6 +10,7 @@ pub(crate) mod array_contexts;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod create_array;
 pub(crate) mod describe;
 pub(crate) mod differences;
 pub(crate) mod erase;

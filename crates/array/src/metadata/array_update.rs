@@ -76,14 +76,41 @@ pub(crate) async fn plan_array_update(
     changes: &NodePatch,
 ) -> Result<ChangeSet, NodeError> {
     let mut change_set = ChangeSet::default();
-    change_set.record_reads(&resolved.read_set);
     let mut node_changes = Vec::new();
+    add_array_update(&mut change_set, &mut node_changes, (path, resolved), changes)?;
+    update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
+    Ok(change_set)
+}
+
+/// Plans the update of several arrays of a group in one commit, like [`plan_array_update`].
+pub(crate) async fn plan_array_updates(
+    context: &Context,
+    group: &NodePath,
+    arrays: &[(&NodePath, &ResolvedArray, NodePatch)],
+) -> Result<ChangeSet, NodeError> {
+    let mut change_set = ChangeSet::default();
+    let mut node_changes = Vec::new();
+    for (path, resolved, changes) in arrays {
+        add_array_update(&mut change_set, &mut node_changes, (path, resolved), changes)?;
+    }
+    update_consolidated_metadata(context, &mut change_set, group, &[], &node_changes).await?;
+    Ok(change_set)
+}
+
+/// Adds the update of an array's documents to a change set, with what has to be unchanged for it.
+fn add_array_update(
+    change_set: &mut ChangeSet,
+    node_changes: &mut Vec<NodeChange>,
+    (path, resolved): (&NodePath, &ResolvedArray),
+    changes: &NodePatch,
+) -> Result<(), NodeError> {
+    change_set.record_reads(&resolved.read_set);
     let model = resolved.document_model();
     let mut changes = Cow::Borrowed(changes);
     if changes.shape.is_none() && resolved.has_two_shapes() {
         changes.to_mut().shape = Some(resolved.array.model().view_shape());
     }
-    update_array_document(&mut change_set, &mut node_changes, path, &model, &resolved.versions, &changes)?;
+    update_array_document(change_set, node_changes, path, &model, &resolved.versions, &changes)?;
     if let Some(counterpart) = &resolved.counterpart
         && let Some(other) = counterpart.array()
     {
@@ -93,10 +120,9 @@ pub(crate) async fn plan_array_update(
         let shape: Vec<u64> = view.map(|(extent, origin)| extent.saturating_sub(*origin)).collect();
         let shape = changes.shape.is_some().then_some(shape);
         let changes = NodePatch { shape, ..NodePatch::clone(&changes) };
-        update_array_document(&mut change_set, &mut node_changes, path, other, &counterpart.versions, &changes)?;
+        update_array_document(change_set, node_changes, path, other, &counterpart.versions, &changes)?;
     }
-    update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
-    Ok(change_set)
+    Ok(())
 }
 
 /// Updates a document; returns whether it changed.

@@ -63,7 +63,7 @@ impl WriteTarget {
 }
 
 /// True if the documents are still current. One may change while the next is checked, which the commit will detect.
-async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool, StoreError> {
+pub(crate) async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool, StoreError> {
     for (key, version) in resolved.read_set.versions() {
         if context.store.head(key).await?.map(|info| info.version) != *version {
             return Ok(false);

@@ -51,6 +51,14 @@ pub enum WriteError {
         /// The number of dimensions.
         rank: usize,
     },
+    /// The array has no dimension of this name.
+    #[error("the array has no dimension {name:?}")]
+    UnknownDimension {
+        /// The name of the request, truncated.
+        name: String,
+        /// The names of its dimensions.
+        known: Vec<String>,
+    },
     /// A list of the selection repeats an index.
     #[error("duplicate index {index} in the list for dimension {dimension}")]
     RepeatedIndex {

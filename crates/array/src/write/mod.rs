@@ -7,6 +7,7 @@
 //! visible before one [commit] makes all of it visible.
 
 pub(crate) mod append;
+pub(crate) mod buffered;
 pub(crate) mod chunk_encoder;
 pub(crate) mod commit;
 pub(crate) mod encode;

@@ -20,13 +20,14 @@ use super::{
 };
 use crate::{
     context::Context,
+    coordinates::read::CoordinateVersion,
     error::ArrayError,
     grid::dimension::DimIndexer,
     node::{array::Array, resolved::ResolvedArray},
 };
 
 /// The most chunks that one write touches. They are committed together, with documents.
-const MAX_CHUNKS: u64 = 100_000;
+pub(crate) const MAX_CHUNKS: u64 = 100_000;
 const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
 
 /// A planned write of a region. Only metadata was read.
@@ -39,6 +40,8 @@ pub struct RegionWrite {
     /// In stored coordinates.
     pub(crate) region: Region,
     pub(crate) shape: Vec<u64>,
+    /// The coordinates by whose labels was selected.
+    pub(crate) coordinates: Vec<CoordinateVersion>,
 }
 
 impl RegionWrite {
@@ -58,6 +61,13 @@ impl RegionWrite {
         Some(elements.saturating_mul(self.model().data_type.fixed_size()? as u64))
     }
 
+    /// The same write on condition that the coordinates by whose labels was selected are still these when the elements
+    /// have arrived; otherwise it fails with [`ArrayError::TooManyConflicts`].
+    #[must_use]
+    pub fn with_coordinates(self, coordinates: Vec<CoordinateVersion>) -> Self {
+        Self { coordinates, ..self }
+    }
+
     /// Writes the elements, which all become visible in one commit, or not at all. Memory does not grow with their
     /// number.
     pub async fn execute(self, elements: ElementSource) -> Result<WriteReport, WriteError> {
@@ -67,6 +77,11 @@ impl RegionWrite {
         };
         let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), &self.resolved, layout)?);
         let received = receive::receive(&target, target.context.account(), elements).await?;
+        for coordinate in &self.coordinates {
+            if !coordinate.is_current(&target.context).await.unwrap_or(false) {
+                return Err(ArrayError::TooManyConflicts { path: self.target.path }.into());
+            }
+        }
         let kind = WriteKind::Region(&self.selection, &self.region);
         commit::commit(&target, &self.target, self.resolved, &kind, received).await
     }

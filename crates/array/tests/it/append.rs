@@ -83,7 +83,7 @@ proptest! {
                 let row_len: u64 = others.map(|(_, extent)| extent).product();
                 let appended = test_array.elements(seed, (count * row_len) as usize);
                 let dimension = case.dimension as i64 - if seed % 2 == 0 { shape.len() as i64 } else { 0 };
-                let append = test_array.arrays.append(&path(), None, dimension, Precondition::none()).await.unwrap();
+                let append = test_array.arrays.append(&path(), None, &dimension.to_string(), Precondition::none()).await.unwrap();
                 prop_assert_eq!(append.dimension(), case.dimension);
                 let steps = (seed % 3 == 0).then_some(count);
                 let report = append.execute(steps, test_array.incoming(&appended, part)).await.unwrap();
@@ -111,19 +111,24 @@ async fn mismatching_append_changes_nothing() {
     let before = test_array.versions().await;
     let node = path();
     let append = |dimension| test_array.arrays.append(&node, None, dimension, Precondition::none());
-    assert!(matches!(append(2).await, Err(WriteError::Dimension { dimension: 2, rank: 2 })));
-    assert!(matches!(append(-3).await, Err(WriteError::Dimension { dimension: -3, rank: 2 })));
+    assert!(matches!(append("2").await, Err(WriteError::Dimension { dimension: 2, rank: 2 })));
+    assert!(matches!(append("-3").await, Err(WriteError::Dimension { dimension: -3, rank: 2 })));
+    for unknown in ["time", "+1", "", "99999999999999999999"] {
+        let error = append(unknown).await.unwrap_err();
+        assert!(matches!(&error, WriteError::UnknownDimension { name, .. } if name == unknown), "{error:?}");
+    }
     let body = |count: usize| test_array.incoming(&test_array.elements(1, count), 5);
-    let error = append(0).await.unwrap().execute(None, body(4)).await.unwrap_err();
+    let error = append("0").await.unwrap().execute(None, body(4)).await.unwrap_err();
     assert!(matches!(error, WriteError::AppendLength { dimension: 0, step: 6, found: 8 }), "{error:?}");
-    let error = append(0).await.unwrap().execute(Some(2), body(3)).await.unwrap_err();
+    let error = append("0").await.unwrap().execute(Some(2), body(3)).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 12, found: 6 }), "{error:?}");
     let scalar = ElementSource::Scalar(vec![1, 2, 3]);
-    let error = append(0).await.unwrap().execute(None, scalar).await.unwrap_err();
+    let error = append("0").await.unwrap().execute(None, scalar).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 2, found: 3 }), "{error:?}");
-    let error = append(0).await.unwrap().execute(Some(u64::MAX), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
+    let error =
+        append("0").await.unwrap().execute(Some(u64::MAX), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}");
-    let error = append(0).await.unwrap().execute(Some(1 << 40), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = append("0").await.unwrap().execute(Some(1 << 40), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
     assert_eq!(test_array.versions().await, before);
     let mut rectilinear = document(&[5], &[1], "uint16", &plain(), &[]);
@@ -131,13 +136,13 @@ async fn mismatching_append_changes_nothing() {
         json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[3, 3]]}});
     let parts = TestArray::new(&rectilinear, Options::default()).await;
     for (count, fits) in [(2, false), (1, true), (1, false)] {
-        let append = parts.arrays.append(&node, None, 0, Precondition::none()).await.unwrap();
+        let append = parts.arrays.append(&node, None, "0", Precondition::none()).await.unwrap();
         match append.execute(Some(count), ElementSource::Scalar(vec![1, 2])).await {
             Ok(report) => assert!(fits && report.shape == [6], "{report:?}"),
             Err(error) => assert!(!fits && matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}"),
         }
     }
-    let report = append(1).await.unwrap().execute(Some(0), body(0)).await.unwrap();
+    let report = append("1").await.unwrap().execute(Some(0), body(0)).await.unwrap();
     assert_eq!((report.shape, report.chunks_written), (vec![2, 3], 0));
     assert_eq!(test_array.versions().await, before);
 }
@@ -153,7 +158,7 @@ async fn concurrent_appends_are_serialized() {
         let arrays = test_array.arrays.clone();
         running.spawn(async move {
             for step in 0..STEPS as u8 {
-                let append = arrays.append(&path(), None, 0, Precondition::none()).await.unwrap();
+                let append = arrays.append(&path(), None, "0", Precondition::none()).await.unwrap();
                 append.execute(None, ElementSource::Scalar(vec![task + 10, step])).await.unwrap();
             }
         });

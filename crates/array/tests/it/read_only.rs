@@ -183,7 +183,7 @@ async fn every_change_fails_before_anything_is_read() {
     };
     let all = Selection::parse("").unwrap();
     assert!(is_refused(arrays.write(&path("/g/a"), None, &all, any.clone()).await.unwrap_err()));
-    assert!(is_refused(arrays.append(&path("/g/a"), None, 0, any).await.unwrap_err()));
+    assert!(is_refused(arrays.append(&path("/g/a"), None, "0", any).await.unwrap_err()));
     assert_eq!(nodes.settle_intents().await.unwrap(), SettledIntents::default());
     assert_eq!(store.requests.load(Ordering::Relaxed), 0);
 }

@@ -173,6 +173,46 @@ async fn the_levels_of_an_image_are_its_members() {
 }
 
 #[tokio::test]
+async fn plates_wells_and_labels_name_their_members() {
+    let image = json!([{"datasets": [{"path": "0"}]}]);
+    let wells = json!([{"path": "A/1"}, {"path": "B/2"}, {"path": "../x"}, {"path": 7}, {}, 3]);
+    let zgroup = json!({"zarr_format": 2});
+    let ome = |attributes: Value| group(json!({"ome": attributes}));
+    let both = Both::of(&[
+        ("v2/.zgroup", zgroup.clone()),
+        ("v2/.zattrs", json!({"plate": {"wells": wells}})),
+        ("v2/A/.zgroup", zgroup.clone()),
+        ("v2/A/1/.zgroup", zgroup.clone()),
+        ("v2/A/1/.zattrs", json!({"well": {"images": [{"path": "0"}, {"path": ""}, {}]}})),
+        ("v2/A/1/0/.zgroup", zgroup.clone()),
+        ("v2/A/1/0/.zattrs", json!({"multiscales": image})),
+        ("v2/A/1/0/0/.zarray", zarray()),
+        ("v2/A/1/0/labels/.zgroup", zgroup.clone()),
+        ("v2/A/1/0/labels/.zattrs", json!({"labels": ["cells", 7, "missing"]})),
+        ("v2/A/1/0/labels/cells/.zgroup", zgroup.clone()),
+        ("v2/A/1/0/labels/cells/.zattrs", json!({"multiscales": image})),
+        ("v2/A/1/0/labels/cells/0/.zarray", zarray()),
+        ("v3/zarr.json", ome(json!({"plate": {"wells": wells}}))),
+        ("v3/A/zarr.json", group(json!({}))),
+        ("v3/A/1/zarr.json", ome(json!({"well": {"images": [{"path": "0"}]}}))),
+        ("v3/A/1/0/zarr.json", ome(json!({"multiscales": image}))),
+        ("v3/A/1/0/0/zarr.json", array()),
+        ("v3/A/1/0/labels/zarr.json", ome(json!({"labels": ["cells"]}))),
+        ("v3/A/1/0/labels/cells/zarr.json", ome(json!({"multiscales": image}))),
+        ("v3/A/1/0/labels/cells/0/zarr.json", array()),
+    ])
+    .await;
+    for root in ["/v2", "/v3"] {
+        for at in ["", "/A", "/A/1", "/A/1/0", "/A/1/0/labels", "/A/1/0/labels/cells"] {
+            both.same(&format!("{root}{at}"), Depth::Levels(1)).await;
+        }
+        let all = both.same(root, Depth::All).await;
+        let image = &all["members"]["A"]["members"]["1"]["members"]["0"]["members"];
+        assert!(image["labels"]["members"]["cells"]["members"]["0"].is_object(), "{all}");
+    }
+}
+
+#[tokio::test]
 async fn members_that_nothing_names_are_an_error_and_never_none() {
     let both = Both::of(&[
         ("g/zarr.json", group(json!({"multiscales": 7, "ome": []}))),

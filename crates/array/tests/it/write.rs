@@ -289,7 +289,7 @@ async fn v2_and_draft_arrays_are_written_and_appended_to() {
                 assert_eq!(test_array.read(&selection(&[]), 1 << 20).await, expected);
             }
             let more = test_array.elements(4, 21);
-            let append = test_array.arrays.append(&path(), None, 0, Precondition::none()).await.unwrap();
+            let append = test_array.arrays.append(&path(), None, "0", Precondition::none()).await.unwrap();
             assert_eq!(append.execute(None, test_array.incoming(&more, 5)).await.unwrap().shape, [8, 7]);
             expected.0.extend(more.0);
             assert_eq!(test_array.read(&selection(&[]), 1 << 20).await, expected);

@@ -114,7 +114,7 @@ async fn attribute_change_does_not_fail_the_write() {
     assert_eq!(report.version, Some(arrays.model(&path, None).await.unwrap().1));
     assert_eq!(read(&arrays).await, [1, 1, 9, 9, 9, 9, 1, 1]);
     store.times.store(5, Ordering::Relaxed);
-    let append = arrays.append(&path, None, 0, Precondition::none()).await.unwrap();
+    let append = arrays.append(&path, None, "0", Precondition::none()).await.unwrap();
     let report = append.execute(Some(3), ElementSource::Scalar(vec![8])).await.unwrap();
     assert_eq!((report.shape, report.conflicts_retried), (vec![11], 5));
     assert_eq!(read(&arrays).await, [1, 1, 9, 9, 9, 9, 1, 1, 8, 8, 8]);

@@ -200,18 +200,18 @@ impl ArrayClient {
         request.send(&self.transport, elements.format, elements.content).await
     }
 
-    /// Appends elements along a dimension (negative: counted from the last one). The new shape and the elements become
-    /// visible at once.
+    /// Appends elements along a dimension: its name, or its number (negative: counted from the last one). The new shape and
+    /// the elements become visible at once.
     pub async fn append(
         &self,
         path: &NodePath,
-        dimension: i64,
+        dimension: impl fmt::Display,
         elements: impl Into<NewElements>,
         precondition: Precondition,
     ) -> Result<WriteReport, ArrayError> {
         let elements = elements.into();
         self.check_data_type(path, &elements).await?;
-        let request = WriteRequest::append(path, dimension, self.dialect, precondition);
+        let request = WriteRequest::append(path, dimension.to_string(), self.dialect, precondition);
         request.send(&self.transport, elements.format, elements.content).await
     }
 

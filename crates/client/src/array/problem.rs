@@ -173,6 +173,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::NodeConflict
             | ProblemType::StrayKeys
             | ProblemType::ParentIsArray
+            | ProblemType::NotAGroup
+            | ProblemType::DatasetMismatch
+            | ProblemType::DiscontinuousCoordinate
             | ProblemType::DialectConflict
             | ProblemType::DialectsDiffer
             | ProblemType::TooManyNodes

@@ -48,7 +48,7 @@ impl WriteRequest {
         precondition: Precondition,
     ) -> Self {
         let select = Some(selection.to_string()).filter(|text| !text.is_empty());
-        let query = WriteQuery { select, dialect }.render();
+        let query = WriteQuery { select, dialect, ..WriteQuery::default() }.render();
         let idempotency = idempotency(&precondition);
         Self::new(path, Method::PUT, &query, precondition, idempotency)
     }
@@ -56,11 +56,11 @@ impl WriteRequest {
     /// Appends elements, which is not idempotent: a retry could append them twice.
     pub(super) fn append(
         path: &NodePath,
-        dimension: i64,
+        dimension: String,
         dialect: Option<Dialect>,
         precondition: Precondition,
     ) -> Self {
-        let query = AppendQuery { dimension, dialect }.render();
+        let query = AppendQuery { dimension, dialect, ..AppendQuery::default() }.render();
         Self::new(path, Method::POST, &query, precondition, Idempotency::NotIdempotent)
     }
 

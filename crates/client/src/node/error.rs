@@ -2,8 +2,9 @@
 
 use zarrd_meta::{NodePath, zom::Violation};
 use zarrd_operations::NodeRejection;
+use zarrd_store::StoreError;
 
-use crate::{error::RequestError, remote::RemoteError};
+use crate::{error::RequestError, remote::RemoteError, upload::SendError};
 
 /// Errors of reading, creating or changing a node.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,49 @@ pub enum NodeError {
         /// The path.
         path: NodePath,
     },
+    /// The node is an array, and the operation requires a group.
+    #[error("the node at {path} is not a group")]
+    NotAGroup {
+        /// The path.
+        path: NodePath,
+    },
+    /// The body does not have the arrays of the group over the dimension, or their extents disagree.
+    #[error("{detail}")]
+    DatasetMismatch {
+        /// Path of the group.
+        path: NodePath,
+        /// The arrays that the body lacks.
+        missing: Vec<String>,
+        /// The names in the body that are no arrays over the dimension.
+        unexpected: Vec<String>,
+        /// Reason.
+        detail: String,
+    },
+    /// The new labels of a coordinate do not continue those that it has: perhaps the body was appended already.
+    #[error("{detail}")]
+    Discontinuous {
+        /// Path of the group.
+        path: NodePath,
+        /// The dimension.
+        dimension: Option<String>,
+        /// The first new label that does not continue.
+        label: Option<String>,
+        /// Reason.
+        detail: String,
+    },
+    /// The elements to be appended are malformed, or cannot be written to their array.
+    #[error("{detail}")]
+    InvalidElements {
+        /// The array, if it is known.
+        array: Option<String>,
+        /// Indices of the element within the elements of the array, if it is about one.
+        element: Option<Vec<u64>>,
+        /// Reason.
+        detail: String,
+    },
+    /// The content failed, or it was not received completely.
+    #[error("the content was not sent completely")]
+    Content(#[source] StoreError),
     /// The state of the hierarchy rules the operation out.
     #[error(transparent)]
     Rejected(#[from] NodeRejection),
@@ -106,5 +150,14 @@ pub enum NodeError {
 impl From<RequestError> for NodeError {
     fn from(error: RequestError) -> Self {
         RemoteError::from(error).into()
+    }
+}
+
+impl From<SendError> for NodeError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Content(error) => Self::Content(error),
+            SendError::Request(error) => error.into(),
+        }
     }
 }

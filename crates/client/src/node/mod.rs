@@ -14,16 +14,16 @@ use zarrd_meta::{
     Dialect, NodePath,
     zom::{self, Zom},
 };
-use zarrd_operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
-use zarrd_store::{Cursor, KeyCount, Precondition};
-use zarrd_wire::query::{Include, MembersPage, NodePostQuery, NodeQuery};
+use zarrd_operations::{AppendReport, ConversionReport, ConvertOptions, Depth, NodeInfo};
+use zarrd_store::{Cursor, KeyCount, Payload, Precondition};
+use zarrd_wire::query::{AppendQuery, Include, MembersPage, NodePostQuery, NodeQuery};
 
 use self::request::NodeRequest;
 pub use self::{
     error::NodeError,
     options::{
-        Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeEntry, NodeKind, Patch,
-        UpdatedNode,
+        AppendOptions, Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeEntry,
+        NodeKind, Patch, UpdatedNode,
     },
 };
 use crate::{BaseUrl, BuildError, ClientBuilder, Connection, retry::Idempotency, transport::Transport};
@@ -211,6 +211,25 @@ impl NodeClient {
         transport
             .retry(Idempotency::NotIdempotent, |deadline| request.convert(transport, query, deadline.for_long_work()))
             .await
+    }
+
+    /// Appends to all arrays of a group over a dimension, in one commit: they grow together, or not at all.
+    ///
+    /// The content is an `.npz` file, as `numpy.savez` writes it, with an array for each one directly in the group that
+    /// has the dimension, its coordinate among them. It may be a stream of any length.
+    ///
+    /// An append is retried only if it is known not to have been executed. Repeating one that was executed fails with
+    /// [`NodeError::Discontinuous`] if the dimension has a coordinate.
+    pub async fn append(
+        &self,
+        group: &NodePath,
+        dimension: &str,
+        content: impl Into<Payload>,
+        options: &AppendOptions,
+    ) -> Result<AppendReport, NodeError> {
+        let AppendOptions { casting, decode } = *options;
+        let query = AppendQuery { dimension: dimension.to_owned(), decode, casting, dialect: self.dialect };
+        self.request(group).append(&self.transport, &query.render(), content.into()).await
     }
 
     async fn read(&self, path: &NodePath, depth: Depth, mapped: Option<zom::ZomFormat>) -> Result<NodeInfo, NodeError> {

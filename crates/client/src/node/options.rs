@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use zarrd_meta::{
     Dialect, NodePath,
+    data_type::Casting,
     json::Json,
     zom::{Difference, Node, Zom},
 };
 use zarrd_operations::{IfExists, LossPolicy, NodeInfo};
 use zarrd_store::{Cursor, Precondition, Version};
+use zarrd_wire::query::Decode;
 
 use crate::{precondition, retry::Idempotency};
 
@@ -43,6 +45,15 @@ pub enum NodeKind {
     Array,
     /// A group.
     Group,
+}
+
+/// Options of [`append`](crate::NodeClient::append).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppendOptions {
+    /// The conversions of types that differ from those of the arrays.
+    pub casting: Casting,
+    /// The conventions by which the elements are encoded. Without any they are stored as they are, but for times.
+    pub decode: Option<Decode>,
 }
 
 /// Options of [`create`](crate::NodeClient::create).

@@ -29,6 +29,20 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => NodeError::NoSuchNode { path },
         (ProblemType::NotAnArray, _) => NodeError::NotAnArray { path },
+        (ProblemType::NotAGroup, _) => NodeError::NotAGroup { path },
+        (ProblemType::DatasetMismatch, _) => {
+            NodeError::DatasetMismatch { path, missing: members.missing, unexpected: members.unexpected, detail }
+        }
+        (ProblemType::DiscontinuousCoordinate, _) => {
+            NodeError::Discontinuous { path, dimension: members.name, label: members.label, detail }
+        }
+        (
+            ProblemType::UnknownDimension
+            | ProblemType::InvalidBody
+            | ProblemType::BodyShapeMismatch
+            | ProblemType::InvalidElement,
+            _,
+        ) => NodeError::InvalidElements { array: members.array, element: members.element, detail },
         (ProblemType::InvalidZom, _) => NodeError::InvalidZom { detail, violations: violations(members) },
         (ProblemType::InvalidNodeName, _) => NodeError::InvalidName { path, detail },
         (ProblemType::InvalidPatch, _) => NodeError::InvalidPatch { detail, pointer: members.pointer },
@@ -86,7 +100,6 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::InvalidSelection
             | ProblemType::SelectionRankMismatch
             | ProblemType::IndexOutOfBounds
-            | ProblemType::UnknownDimension
             | ProblemType::DimensionRepeated
             | ProblemType::SelectionConflict
             | ProblemType::NoCoordinate
@@ -99,9 +112,6 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::EmptyReduction
             | ProblemType::SumOverflow
             | ProblemType::UnsupportedCalendar
-            | ProblemType::InvalidBody
-            | ProblemType::BodyShapeMismatch
-            | ProblemType::InvalidElement
             | ProblemType::ConfirmationRequired
             | ProblemType::LengthMismatch
             | ProblemType::DigestMismatch

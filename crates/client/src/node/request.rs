@@ -12,12 +12,13 @@ use zarrd_meta::{
     extensions::Link,
     json::{Json, Member},
 };
-use zarrd_operations::{BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
-use zarrd_store::{Cursor, Key, KeyCount, Precondition, Version};
+use zarrd_operations::{AppendReport, BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
+use zarrd_store::{Cursor, Key, KeyCount, Payload, Precondition, Version};
 use zarrd_wire::{
-    etag, headers,
+    etag,
+    headers::{self, NPZ_MEDIA_TYPES},
     listing::Erased,
-    node::{self, ConvertReport, Source, ValidateReport},
+    node::{self, AppendAnswer, ConvertReport, Source, ValidateReport},
     query::{Confirmation, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
     routes,
 };
@@ -27,8 +28,13 @@ use super::{
     problem,
 };
 use crate::{
-    deadline::Deadline, error::RequestError, precondition::conditional, response::Response, retry::FailedAttempt,
+    deadline::Deadline,
+    error::RequestError,
+    precondition::conditional,
+    response::Response,
+    retry::{FailedAttempt, Idempotency},
     transport::Transport,
+    upload::Upload,
 };
 
 /// Maximum size of a response, in bytes.
@@ -177,6 +183,38 @@ impl NodeRequest {
         let response = self.send(transport, request, deadline).await?;
         let ConvertReport { nodes, chunks, losses: lost } = response.json(MAX_RESPONSE_BYTES).await?;
         Ok(ConversionReport { nodes, chunks, losses: losses(&lost)? })
+    }
+
+    /// Appends to the arrays of the group.
+    pub(super) async fn append(
+        &self,
+        transport: &Transport,
+        query: &str,
+        content: Payload,
+    ) -> Result<AppendReport, NodeError> {
+        // The server responds after it has encoded all chunks and committed them.
+        let deadline = transport.start_deadline().for_long_work();
+        let target = self.target(query);
+        let build = || transport.request(Method::POST, &target).header(CONTENT_TYPE, NPZ_MEDIA_TYPES[0]);
+        let bytes = match Upload::new(content, deadline).await? {
+            Upload::Replayable(bytes) => bytes,
+            Upload::Once(streamed) => {
+                let response = streamed.send(build(), deadline).await?;
+                return self.append_report(response).await.map_err(|failed| failed.error);
+            }
+        };
+        let attempt = || {
+            let request = build().body(bytes.clone());
+            async { self.append_report(transport.send(request, deadline).await?).await }
+        };
+        transport.backoff(deadline).retry(Idempotency::NotIdempotent, attempt).await
+    }
+
+    async fn append_report(&self, response: Response) -> Attempt<AppendReport> {
+        match response.status() {
+            StatusCode::OK => Ok(response.json::<AppendAnswer>(MAX_RESPONSE_BYTES).await?.into()),
+            _ => Err(self.failure(response).await),
+        }
     }
 
     async fn get(&self, transport: &Transport, query: &NodeQuery, deadline: Deadline) -> Attempt<Response> {

@@ -10,7 +10,7 @@
 //! {"level": 1}
 //! ```
 //!
-//! `level` is 1 (the default) to 9.
+//! `level` is 1 (the default) to 9. Others are an error of encoding only.
 //!
 //! ## Encoded bytes
 //!
@@ -18,23 +18,27 @@
 //!
 //! ## Errors and limits
 //!
-//! Bytes after the last stream are an error; Python's `bz2` ignores them. Decoding needs at most 3.7 MB in addition to
+//! Bytes after the last stream are ignored unless they begin as one. Decoding needs at most 3.7 MB in addition to
 //! its output, which grows as it is decoded, beyond a small multiple of the input.
-
-use std::sync::Arc;
 
 use ::bzip2::{Action, Compress, Compression, Decompress, Status};
 use bytes::Bytes;
 use serde::Deserialize;
 use zarrd_meta::codecs::{CodecSpec, Namespace};
 
-use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
+use super::{
+    bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound},
+    decode_only::{unless_refused, unsupported_level},
+};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
-    factory::{invalid_configuration, parse_configuration},
+    factory::parse_configuration,
 };
 
 const NAME: &str = "bz2";
+
+/// The first bytes of a stream.
+const MAGIC: &[u8] = b"BZh";
 
 /// bzip2's default threshold for falling back to another sorting algorithm.
 const WORK_FACTOR: u32 = 0;
@@ -50,7 +54,7 @@ struct Bz2 {
 #[serde(deny_unknown_fields)]
 struct Configuration {
     #[serde(default = "default_level")]
-    level: u32,
+    level: i64,
 }
 
 impl StreamDecoder for Decompress {
@@ -67,7 +71,8 @@ impl BytesToBytes for Bz2 {
         let mut rest = &encoded[..];
         loop {
             rest = decoded.decode_stream(&mut Decompress::new(false), rest)?;
-            if rest.is_empty() {
+            // As by Python's `bz2`, bytes after a stream that begin no other one are ignored.
+            if !rest.starts_with(MAGIC) {
                 return Ok(decoded.into_bytes());
             }
         }
@@ -103,16 +108,15 @@ impl BytesToBytes for Bz2 {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
-    if !(1..=9).contains(&level) {
-        return Err(invalid_configuration(spec, format!("does not support level {level}")));
-    }
-    Ok(Codec::BytesToBytes(Arc::new(Bz2 { level })))
+    let supported = u32::try_from(level).ok().filter(|level| (1..=9).contains(level));
+    let refused = supported.is_none().then(|| unsupported_level(level));
+    Ok(unless_refused(Bz2 { level: supported.unwrap_or(9) }, NAME, refused))
 }
 
 fn library_error(source: ::bzip2::Error) -> CodecError {
     CodecError::Library { codec: NAME, source: Box::new(source) }
 }
 
-fn default_level() -> u32 {
+fn default_level() -> i64 {
     1
 }

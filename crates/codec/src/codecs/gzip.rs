@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `level` is 0 to 9, in numcodecs also -1 (zlib's default). As in zarr-python, it defaults to 5 in v3 and to 1 in
-//! numcodecs.
+//! numcodecs. Others are an error of encoding only.
 //!
 //! ## Encoded bytes
 //!
@@ -23,8 +23,6 @@
 //! Other bytes after the last member are an error. The output grows as it is decoded, beyond a small multiple of the
 //! input; the length in a member's trailer is not trusted.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use memchr::memmem;
 use serde::Deserialize;
@@ -32,11 +30,12 @@ use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::{
     bounded_output::{BoundedOutput, compressed_size_bound},
+    decode_only::{unless_refused, unsupported_level},
     deflate::{self, Container, Inflater},
 };
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
-    factory::{invalid_configuration, parse_configuration},
+    factory::parse_configuration,
 };
 
 const NAME: &str = "gzip";
@@ -57,7 +56,7 @@ struct Gzip {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    level: Option<i8>,
+    level: Option<i64>,
 }
 
 impl BytesToBytes for Gzip {
@@ -111,9 +110,8 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         Namespace::Numcodecs => (1, -1..=9),
         Namespace::V3 | Namespace::Model => (5, 0..=9),
     };
-    let level = level.unwrap_or(default);
-    if !levels.contains(&level) {
-        return Err(invalid_configuration(spec, format!("does not support level {level}")));
-    }
-    Ok(Codec::BytesToBytes(Arc::new(Gzip { level })))
+    let level = level.unwrap_or(default.into());
+    let supported = i8::try_from(level).ok().filter(|level| levels.contains(level));
+    let refused = supported.is_none().then(|| unsupported_level(level));
+    Ok(unless_refused(Gzip { level: supported.unwrap_or(default) }, NAME, refused))
 }

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `format` is 1 (xz), 2 (LZMA-alone) or 3 (raw, which requires `filters`). `check` is only for xz: -1 (CRC64), 0, 1, 4
-//! or 10. `preset` is 0 to 9, plus 2147483648 for "extreme". `filters` are those of Python: LZMA1 (alone, in formats 2
+//! or 10. `preset` is 0 to 9, plus 2147483648 for "extreme"; others are an error of encoding only. `filters` are those of Python: LZMA1 (alone, in formats 2
 //! and 3), LZMA2, delta and the branch filters of machine code, with Python's options.
 //!
 //! ## Encoded bytes
@@ -23,24 +23,33 @@
 //!
 //! ## Errors and limits
 //!
-//! Bytes after the last stream are an error; Python's `lzma` ignores them. Dictionaries have at most 128 MiB, whether
+//! Bytes after the last stream are ignored, except in format 2, which has no mark to tell them. Dictionaries have at most 128 MiB, whether
 //! the configuration or the stream declares them (those of the presets have up to 64 MiB), and for encoding at most the
 //! chunk's size; an encoder takes 11.5 times its dictionary, which writes reserve. The output grows as it is decoded, beyond a small multiple of the input.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use bytes::Bytes;
-use liblzma::stream::{Action, CONCATENATED, Check, Error, Filters, LzmaOptions, MatchFinder, Mode, Status, Stream};
+use liblzma::stream::{Action, Check, Error, Filters, LzmaOptions, MatchFinder, Mode, Status, Stream};
 use serde::Deserialize;
 use zarrd_meta::codecs::{CodecSpec, Namespace};
 
-use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
+use super::{
+    bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound},
+    decode_only::{unless_refused, unsupported_level},
+};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "lzma";
+
+/// The first bytes of an xz stream.
+const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
+
+/// The flags of a decoder that stops after a stream.
+const ONE_STREAM: u32 = 0;
 
 /// The maximum size of a dictionary in bytes.
 const MAX_DICTIONARY_SIZE: u32 = 128 << 20;
@@ -55,6 +64,10 @@ const DECODER_MEMORY_LIMIT: u64 = MAX_DICTIONARY_SIZE as u64 + (2 << 20);
 /// the window, two for the hash table, and eight for the trees.
 const ENCODER_HALVES_PER_DICTIONARY: u64 = 23;
 const ENCODER_OVERHEAD: u64 = 2 << 20;
+
+/// The highest preset, and the bit that makes one "extreme".
+const MAX_PRESET: u32 = 9;
+const EXTREME: u32 = 1 << 31;
 
 /// Python's default preset.
 const DEFAULT_PRESET: u32 = 6;
@@ -127,7 +140,7 @@ impl Lzma {
     /// Creates a decoder for a stream of at most `limit` bytes.
     fn decoder(&self, limit: u64) -> Result<Stream, Error> {
         match self.format {
-            Format::Xz(_) => Stream::new_stream_decoder(DECODER_MEMORY_LIMIT, CONCATENATED),
+            Format::Xz(_) => Stream::new_stream_decoder(DECODER_MEMORY_LIMIT, ONE_STREAM),
             Format::Alone => Stream::new_lzma_decoder(DECODER_MEMORY_LIMIT),
             Format::Raw => Stream::new_raw_decoder(&liblzma_filters(&self.filters, limit)?),
         }
@@ -151,11 +164,17 @@ impl BytesToBytes for Lzma {
         let mut rest = &encoded[..];
         loop {
             rest = decoded.decode_stream(&mut LzmaDecoder(self.decoder(limit).map_err(library_error)?), rest)?;
-            if rest.is_empty() {
-                return Ok(decoded.into_bytes());
+            while let Some((0, padded)) = rest.split_first() {
+                rest = padded;
             }
-            if matches!(self.format, Format::Raw) {
-                return Err(CodecError::Malformed { codec: NAME, reason: "bytes follow the end of the stream" });
+            // As by Python's `lzma`, bytes that are no stream are ignored.
+            let is_stream = match self.format {
+                Format::Xz(_) => rest.starts_with(XZ_MAGIC),
+                Format::Alone => !rest.is_empty(),
+                Format::Raw => false,
+            };
+            if !is_stream {
+                return Ok(decoded.into_bytes());
             }
         }
     }
@@ -220,7 +239,6 @@ impl Filter {
 
     /// The size of the dictionary for streams of at most `len` bytes.
     fn dictionary_size(&self, len: u64) -> u32 {
-        const EXTREME: u32 = 1 << 31;
         let from_preset = match self.preset.unwrap_or(DEFAULT_PRESET) & !EXTREME {
             0 => 1 << 18,
             1 => 1 << 20,
@@ -304,7 +322,9 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
             return Err(invalid_configuration(spec, format!("does not support format {format} with check {check}")));
         }
     };
-    let filters = match (configuration.filters, configuration.preset, format) {
+    let unknown = configuration.preset.filter(|preset| preset & !EXTREME > MAX_PRESET);
+    let preset = configuration.preset.filter(|_| unknown.is_none());
+    let filters = match (configuration.filters, preset, format) {
         (Some(_), Some(_), _) => return Err(invalid_configuration(spec, "has both a preset and filters")),
         (Some(filters), None, _) => filters,
         (None, preset, Format::Xz(_)) => vec![Filter::from_preset(LZMA2, preset)],
@@ -322,7 +342,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let codec = Lzma { format, filters };
     // liblzma validates the other options.
     codec.encoder(0).map_err(|error| invalid_configuration(spec, format!("has invalid options: {error}")))?;
-    Ok(Codec::BytesToBytes(Arc::new(codec)))
+    Ok(unless_refused(codec, NAME, unknown.map(|preset| unsupported_level(preset.into()))))
 }
 
 fn library_error(source: Error) -> CodecError {

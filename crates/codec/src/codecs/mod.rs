@@ -13,10 +13,12 @@ mod blosc;
 mod bounded_output;
 mod bytes;
 mod bz2;
+mod cast_value;
 mod categorize;
 mod checksum;
 mod crc32;
 mod crc32c;
+mod decode_only;
 mod deflate;
 mod delta;
 #[cfg(test)]
@@ -38,6 +40,7 @@ mod mixed_endian;
 mod numbers;
 mod packbits_numcodecs;
 mod packbits_v3;
+mod pcodec;
 mod python_json;
 mod python_text;
 mod quantize;
@@ -62,6 +65,7 @@ pub(crate) static FACTORIES: &[&[CodecFactory]] = &[
     blosc::FACTORIES,
     bytes::FACTORIES,
     bz2::FACTORIES,
+    cast_value::FACTORIES,
     categorize::FACTORIES,
     crc32::FACTORIES,
     crc32c::FACTORIES,
@@ -76,6 +80,7 @@ pub(crate) static FACTORIES: &[&[CodecFactory]] = &[
     mixed_endian::FACTORIES,
     packbits_numcodecs::FACTORIES,
     packbits_v3::FACTORIES,
+    pcodec::FACTORIES,
     quantize::FACTORIES,
     scale_offset::FACTORIES,
     sharding::FACTORIES,

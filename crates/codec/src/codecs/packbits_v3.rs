@@ -16,7 +16,7 @@
 //!
 //! The bits from `first_bit` to `last_bit` of each number, lowest bit first as in zarrs (the booleans of numcodecs have
 //! the opposite order), with the number of padding bits in the first or last byte if `padding_encoding` says so. The
-//! two parts of complex numbers are separate numbers. Decoding sets dropped bits to 0, and those above the kept bits of
+//! two parts of complex numbers are separate numbers, and `int4` and its like have as many bits as their name says. Decoding sets dropped bits to 0, and those above the kept bits of
 //! signed integers to the sign.
 //!
 //! ## Errors and limits
@@ -76,13 +76,15 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { padding_encoding, first_bit, last_bit } = parse_configuration(spec)?;
-    let number = array
-        .data_type()
-        .number()
-        .ok_or_else(|| invalid_configuration(spec, format!("only supports numbers, not {}", array.data_type())))?;
-    let parts = if matches!(number, Number::Complex64 | Number::Complex128) { 2 } else { 1 };
-    let value_size = number.size() / parts;
-    let bits = if number == Number::Bool { 1 } else { 8 * value_size as u32 };
+    let data_type = array.data_type();
+    let number = data_type.number();
+    let parts = if matches!(number, Some(Number::Complex64 | Number::Complex128)) { 2 } else { 1 };
+    let (value_size, bits) = match (number, data_type.packed_bits()) {
+        (Some(Number::Bool), _) => (1, 1),
+        (Some(number), _) => (number.size() / parts, 8 * (number.size() / parts) as u32),
+        (None, Some(bits)) => (1, bits),
+        (None, None) => return Err(invalid_configuration(spec, format!("only supports numbers, not {data_type}"))),
+    };
     let (first_kept_bit, last) = (first_bit.unwrap_or(0), last_bit.unwrap_or(bits - 1));
     if last < first_kept_bit || last >= bits {
         return Err(invalid_configuration(spec, format!("cannot keep bits {first_kept_bit} to {last} of {bits}")));
@@ -92,7 +94,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         value_size,
         first_kept_bit,
         kept_bits: last - first_kept_bit + 1,
-        signed: matches!(number, Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64),
+        signed: matches!(number, Some(Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64)),
         padding: padding_encoding.unwrap_or_default(),
     })))
 }

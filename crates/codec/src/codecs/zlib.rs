@@ -10,7 +10,7 @@
 //! {"level": 1}
 //! ```
 //!
-//! `level` is -1 (zlib's default) to 9, by default 1.
+//! `level` is -1 (zlib's default) to 9, by default 1. Others are an error of encoding only.
 //!
 //! ## Encoded bytes
 //!
@@ -18,10 +18,8 @@
 //!
 //! ## Errors and limits
 //!
-//! Bytes after the end of the stream are an error; Python's `zlib` ignores them. The output grows as it is decoded,
+//! Bytes after the end of the stream are ignored. The output grows as it is decoded,
 //! beyond a small multiple of the input.
-
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -29,11 +27,12 @@ use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::{
     bounded_output::{BoundedOutput, compressed_size_bound},
+    decode_only::{unless_refused, unsupported_level},
     deflate::{self, Container, Inflater},
 };
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
-    factory::{invalid_configuration, parse_configuration},
+    factory::parse_configuration,
 };
 
 const NAME: &str = "zlib";
@@ -49,7 +48,7 @@ struct Zlib {
 #[serde(deny_unknown_fields)]
 struct Configuration {
     #[serde(default = "default_level")]
-    level: i8,
+    level: i64,
 }
 
 impl BytesToBytes for Zlib {
@@ -58,10 +57,9 @@ impl BytesToBytes for Zlib {
             return Ok(decoded.into());
         }
         let mut decoded = BoundedOutput::new(NAME, encoded.len(), limit);
-        match decoded.decode_stream(&mut Inflater::new(Container::Zlib, NAME), &encoded)? {
-            [] => Ok(decoded.into_bytes()),
-            _ => Err(CodecError::Malformed { codec: NAME, reason: "bytes follow the end of the stream" }),
-        }
+        // As by Python's `zlib`, what follows the stream is ignored.
+        let _rest = decoded.decode_stream(&mut Inflater::new(Container::Zlib, NAME), &encoded)?;
+        Ok(decoded.into_bytes())
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
@@ -88,12 +86,11 @@ fn decode_single_stream(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
-    if !(-1..=9).contains(&level) {
-        return Err(invalid_configuration(spec, format!("does not support level {level}")));
-    }
-    Ok(Codec::BytesToBytes(Arc::new(Zlib { level })))
+    let supported = i8::try_from(level).ok().filter(|level| (-1..=9).contains(level));
+    let refused = supported.is_none().then(|| unsupported_level(level));
+    Ok(unless_refused(Zlib { level: supported.unwrap_or(1) }, NAME, refused))
 }
 
-fn default_level() -> i8 {
+fn default_level() -> i64 {
     1
 }

@@ -11,7 +11,8 @@
 //! {"level": 3, "checksum": false}
 //! ```
 //!
-//! `level` is -131072 to 22; 0, the default, means 3. In numcodecs, higher levels mean 22. `checksum` appends a
+//! `level` is -131072 to 22; 0, the default, means 3. In numcodecs, higher levels mean 22; others are an error of
+//! encoding only. `checksum` appends a
 //! checksum to the frame.
 //!
 //! ## Encoded bytes
@@ -25,17 +26,20 @@
 //! rejected before anything is allocated; a smaller declared size is trusted up to a small multiple of the input.
 //! Window sizes do not matter, because the output serves as the window.
 
-use std::{cell::RefCell, sync::Arc};
+use std::cell::RefCell;
 
 use ::zstd::zstd_safe::{self, CCtx, CParameter, DCtx, zstd_sys::ZSTD_ErrorCode};
 use bytes::Bytes;
 use serde::Deserialize;
 use zarrd_meta::codecs::{CodecSpec, Namespace};
 
-use super::bounded_output::{compressed_size_bound, initial_capacity, into_bytes};
+use super::{
+    bounded_output::{compressed_size_bound, initial_capacity, into_bytes},
+    decode_only::{unless_refused, unsupported_level},
+};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
-    factory::{invalid_configuration, parse_configuration},
+    factory::parse_configuration,
 };
 
 const NAME: &str = "zstd";
@@ -204,12 +208,13 @@ fn declared_size(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { level, checksum } = parse_configuration(spec)?;
+    let unsupported = level;
     let levels = ::zstd::compression_level_range();
     let supported = i32::try_from(level).ok().filter(|level| levels.contains(level));
     let level = match spec.namespace {
         Namespace::Numcodecs if level > i64::from(*levels.end()) => Some(*levels.end()),
         _ => supported,
     };
-    let level = level.ok_or_else(|| invalid_configuration(spec, "has an unsupported level"))?;
-    Ok(Codec::BytesToBytes(Arc::new(Zstd { level, checksum })))
+    let refused = level.is_none().then(|| unsupported_level(unsupported));
+    Ok(unless_refused(Zstd { level: level.unwrap_or(0), checksum }, NAME, refused))
 }

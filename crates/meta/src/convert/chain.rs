@@ -73,7 +73,11 @@ impl ChainParts {
         };
         let (index, bytes_codec_spec) =
             codecs.next().ok_or_else(|| Unrepresentable::new(locations.of(chain.len()), "is missing"))?;
-        let order = stored_order_of(bytes_codec_spec).map_err(unrepresentable(index))?;
+        let is_pcodec = is_pcodec(bytes_codec_spec);
+        let order = match is_pcodec {
+            true => StoredOrder::Little,
+            false => stored_order_of(bytes_codec_spec).map_err(unrepresentable(index))?,
+        };
         let mut elements = FilterElements { data_type: data_type.clone(), order: StoredOrder::Little };
         for (index, filter) in filters {
             let (filter, encoded) =
@@ -82,7 +86,13 @@ impl ChainParts {
             elements = encoded;
         }
         parts.order = if layout.words.is_empty() { StoredOrder::Little } else { order };
-        parts.push_bytes(codecs, elements.data_type.fixed_size().unwrap_or(1), locations)?;
+        let mut item_size = elements.data_type.fixed_size().unwrap_or(1);
+        if is_pcodec {
+            parts.codecs.push(bytes_codec_spec.clone());
+            parts.ends_with_compressor = true;
+            item_size = 1;
+        }
+        parts.push_bytes(codecs, item_size, locations)?;
         Ok(parts)
     }
 
@@ -171,8 +181,14 @@ pub(super) fn to_v3(
             v3.push(filter);
             elements = encoded;
         }
-        item_size = elements.data_type.fixed_size().unwrap_or(1);
-        v3.push(bytes_codec(&elements));
+        match codecs.next_if(|(_, codec)| is_pcodec(codec)) {
+            Some((_, pcodec)) if elements.order == StoredOrder::Little => v3.push(pcodec.clone()),
+            Some((index, _)) => return Err(unrepresentable(index)("is pcodec of big-endian elements".to_owned())),
+            None => {
+                item_size = elements.data_type.fixed_size().unwrap_or(1);
+                v3.push(bytes_codec(&elements));
+            }
+        }
     } else if let Some((index, codec)) = codecs.next() {
         let named = VARIABLE_LENGTH_CODECS
             .iter()
@@ -235,6 +251,11 @@ pub(super) fn as_only_sharding(chain: &[CodecSpec]) -> Option<&CodecSpec> {
 
 fn is_v3(codec: &CodecSpec, name: &str) -> bool {
     codec.namespace == Namespace::V3 && codec.name == name
+}
+
+/// True for the compressor of v2 that is an array-to-bytes codec in v3.
+fn is_pcodec(codec: &CodecSpec) -> bool {
+    codec.namespace == Namespace::Numcodecs && codec.name == "pcodec"
 }
 
 fn is_element_filter(codec: &CodecSpec) -> bool {

@@ -8,16 +8,21 @@ use super::{
     text::unconfigured,
 };
 
-/// `bfloat16` (v3). NumPy, v2 and the draft do not have it.
+/// `bfloat16` (v3), and `bfloat16` in v2, where tensorstore writes it little-endian. NumPy and the draft do not have it.
 pub(super) struct BFloat16Family;
 
+const BFLOAT16: Float = Float { format: BinaryFloat::BFloat16, name: "bfloat16", numpy: None };
+
 impl DataTypeFamily for BFloat16Family {
-    fn read_v2(&self, _dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
-        None
+    fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        (dtype == BFLOAT16.name).then(|| Ok((DataType::new(BFLOAT16), StoredOrder::Little)))
     }
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        let bfloat16 = Float { format: BinaryFloat::BFloat16, name: "bfloat16", numpy: None };
-        (name == bfloat16.name).then(|| unconfigured(name, configuration, bfloat16))
+        (name == BFLOAT16.name).then(|| unconfigured(name, configuration, BFLOAT16))
+    }
+
+    fn read_draft(&self, _name: &str) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        None
     }
 }

@@ -64,6 +64,14 @@ impl Unit {
         }
     }
 
+    /// The length of a unit in nanoseconds; `None` if it has no fixed one, or is shorter.
+    pub(super) fn nanoseconds(self) -> Option<i128> {
+        match self {
+            Self::Fraction(digits) => 10_i128.checked_pow(9_u32.checked_sub(digits)?),
+            _ => self.seconds()?.checked_mul(1_000_000_000),
+        }
+    }
+
     /// Appends the datetime `count` units after the start of 1970, with the precision of the unit.
     pub(super) fn write(self, count: i128, out: &mut String) {
         // Writing to a `String` cannot fail.

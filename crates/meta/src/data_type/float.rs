@@ -108,7 +108,8 @@ impl ElementType for Float {
     fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         match self.numpy {
             Some((_, numpy)) => Ok(Value::from(format!("{}{numpy}", order_sign(order)))),
-            None => Err(UnsupportedInFormat { dialect: Dialect::V2, feature: self.name.to_owned() }),
+            None if *order == StoredOrder::Little => Ok(Value::from(self.name)),
+            None => Err(UnsupportedInFormat { dialect: Dialect::V2, feature: format!("big-endian {}", self.name) }),
         }
     }
 }

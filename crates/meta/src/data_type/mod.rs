@@ -18,6 +18,7 @@ mod bfloat16;
 mod binary_float;
 mod bool;
 mod calendar;
+mod casting;
 mod complex;
 mod fixed_bytes;
 mod fixed_text;
@@ -27,6 +28,7 @@ mod json_value;
 mod object;
 mod raw;
 mod registry;
+mod small;
 mod structs;
 mod text;
 mod time;
@@ -34,6 +36,7 @@ mod variable_array;
 mod variable_bytes;
 mod variable_text;
 
+pub use casting::{Casting, CastingError};
 pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 
 /// The type of an array's elements. Clones share one value.
@@ -120,9 +123,20 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The number of bits of a number that is in the lower bits of a byte.
+    fn packed_bits(&self) -> Option<u32> {
+        None
+    }
+
     /// True for moments and durations.
     fn is_time(&self) -> bool {
         false
+    }
+
+    /// The length of one count of a moment or a duration in nanoseconds; `None` for other types, and for counts that have
+    /// no fixed length or are shorter.
+    fn count_nanoseconds(&self) -> Option<i128> {
+        None
     }
 
     /// True for elements that stand for a missing value by themselves: NaN, and "not a time".

@@ -182,6 +182,10 @@ impl ElementType for Time {
         true
     }
 
+    fn count_nanoseconds(&self) -> Option<i128> {
+        Some(self.unit.nanoseconds()?.saturating_mul(i128::from(self.scale)))
+    }
+
     fn is_missing(&self, element: &[u8]) -> bool {
         element == i64::MIN.to_le_bytes()
     }

@@ -17,6 +17,13 @@ use crate::{
     text::pointer_to,
 };
 
+/// The members in which netCDF-C has described arrays, with those of references to dimensions.
+const NCZARR_ARRAYS: [(&str, &str); 3] = [
+    ("_NCZARR_ARRAY", "dimrefs"),
+    ("_NCZARR_ARRAY", "dimension_references"),
+    ("_nczarr_array", "dimension_references"),
+];
+
 /// The memory order of a chunk's elements, in v2 and the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryOrder {
@@ -111,6 +118,32 @@ pub(super) fn xarray_names(attributes: &Json, rank: usize) -> Vec<Option<String>
     let names = names.filter(|names| names.items().take(rank.saturating_add(1)).count() == rank);
     let names = names.and_then(|names| names.items().map(|name| Some(Some(name.to_text()?))).collect());
     names.unwrap_or_else(|| vec![None; rank])
+}
+
+/// The dimension names of a v2 array: xarray's, or else those that NCZarr has in the document (4.8) or in the attributes.
+pub(super) fn dimension_names_v2(document: &Json, attributes: &Json, rank: usize) -> Vec<Option<String>> {
+    let names = xarray_names(attributes, rank);
+    if attributes.get(XARRAY_NAMES).is_some() {
+        return names;
+    }
+    let found = [document, attributes].into_iter().find_map(|members| {
+        NCZARR_ARRAYS.iter().find_map(|(array, references)| nczarr_names(&members.get(array)?.get(references)?, rank))
+    });
+    found.unwrap_or(names)
+}
+
+/// The last part of each reference, such as `/group/lat`, if there is one per dimension.
+fn nczarr_names(references: &Json, rank: usize) -> Option<Vec<Option<String>>> {
+    let is_list = references.kind() == Kind::Array;
+    if !is_list || references.items().take(rank.saturating_add(1)).count() != rank {
+        return None;
+    }
+    let name = |reference: Json| {
+        let reference = reference.to_text()?;
+        let name = reference.rsplit('/').next().filter(|name| !name.is_empty())?;
+        Some(Some(name.to_owned()))
+    };
+    references.items().map(name).collect()
 }
 
 pub(super) fn fill_value(

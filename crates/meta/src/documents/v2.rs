@@ -23,7 +23,7 @@ pub(crate) const ARRAY_MEMBERS: &[&str] =
 ///
 /// All members of the specification are required except `compressor` and `filters`, whose absence means none as in
 /// zarr-python 3, and `dimension_separator`, which was added later. The dimension names are those of xarray's attribute
-/// `_ARRAY_DIMENSIONS`.
+/// `_ARRAY_DIMENSIONS`, or else those of netCDF.
 pub fn array(zarray: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<ArrayModel, DocumentError> {
     read_array(json::read(zarray)?, attributes(zattrs)?)
 }
@@ -56,7 +56,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
         .ok_or_else(|| dtype.invalid("has elements of variable length, but no array-to-bytes filter"))?;
     Ok(ArrayModel {
         dialect: Dialect::V2,
-        dimension_names: parts::xarray_names(&attributes, shape.len()),
+        dimension_names: parts::dimension_names_v2(&document, &attributes, shape.len()),
         view_offset: vec![0; shape.len()],
         shape,
         data_type,

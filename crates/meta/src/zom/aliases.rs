@@ -39,6 +39,7 @@ static CLASSES: &[(&str, &str, &str)] = &[
     ("JenkinsLookup3", "jenkins_lookup3", "numcodecs.jenkins_lookup3"),
     ("LZ4", "lz4", "numcodecs.lz4"),
     ("LZMA", "lzma", "numcodecs.lzma"),
+    ("PCodec", "pcodec", "numcodecs.pcodec"),
     ("PackBits", "packbits", "numcodecs.packbits"),
     ("Quantize", "quantize", "numcodecs.quantize"),
     ("Shuffle", "shuffle", "numcodecs.shuffle"),
@@ -53,6 +54,7 @@ static CLASSES: &[(&str, &str, &str)] = &[
 /// and the next.
 const ARRAY_TO_ARRAY: &[&str] = &[
     "bitround",
+    "cast_value",
     "numcodecs.astype",
     "numcodecs.bitround",
     "numcodecs.delta",

@@ -4,8 +4,8 @@
 //! the `.zarray` or `.zgroup` with the `.zattrs` as its `attributes` in v2. A group also has `members`. Hierarchies of
 //! the draft are converted to the format v3.
 //!
-//! [`Zom::parse`] reads a request: it validates the schema, normalizes aliases (listed in `aliases.rs`), and reads each
-//! document like a stored one. [`Node::from_array`] and [`Node::group_from_model`] render stored nodes: with
+//! [`Zom::parse`] reads a request: it validates the schema, chooses what arrays leave out (listed in `defaults.rs`),
+//! normalizes aliases (listed in `aliases.rs`), and reads each document like a stored one. [`Node::from_array`] and [`Node::group_from_model`] render stored nodes: with
 //! `attributes`, and without consolidated metadata.
 
 use std::io;
@@ -24,6 +24,7 @@ use crate::{
 
 mod aliases;
 mod canonical;
+mod defaults;
 mod differences;
 mod member_map;
 mod members;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, OTHER_DIALECTS, Violation, Zom, ZomError, ZomFormat, aliases,
-    members, with_attributes,
+    defaults, members, with_attributes,
 };
 use crate::{
     Dialect,
@@ -68,6 +68,7 @@ fn format(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
         Some(format) if format == json!(2) => Ok(ZomFormat::V2),
         Some(format) if format == json!(3) => Ok(ZomFormat::V3),
         Some(_) => Err(("zarr_format", "is neither 2 nor 3")),
+        None if defaults::is_array(root) => Ok(ZomFormat::V3),
         None => Err(("zarr_format", "is missing")),
     }
 }
@@ -140,6 +141,7 @@ impl Reader {
                 self.add_member_violation("zarr_format", &reason)?;
                 return Ok(None);
             }
+            None if defaults::is_array(&node.document) => {}
             None => {
                 self.add_member_violation("zarr_format", "is missing")?;
                 return Ok(None);
@@ -153,6 +155,7 @@ impl Reader {
             Some(Some(kind)) if kind == "array" => return Ok(Some(Kind::Array)),
             Some(Some(kind)) if kind == "group" => return Ok(Some(Kind::Group)),
             Some(_) => "is neither \"array\" nor \"group\"",
+            None if defaults::is_array(&node.document) => return Ok(Some(Kind::Array)),
             None => "is missing",
         };
         self.add_member_violation("node_type", reason)?;
@@ -168,13 +171,14 @@ impl Reader {
             ZomFormat::V2 => REQUIRED_V2,
             ZomFormat::V3 => REQUIRED_V3,
         };
-        for name in required.iter().filter(|name| node.get(name).is_none()) {
+        let document = defaults::complete(&node.document, format);
+        for name in required.iter().filter(|name| document.get(name).is_none()) {
             self.add_member_violation(name, "is missing")?;
         }
         if self.violations.len() > before {
             return Ok(None);
         }
-        self.document(node.document.clone(), Kind::Array, format, None)
+        self.document(document, Kind::Array, format, None)
     }
 
     fn group(&mut self, node: NodeParts, format: ZomFormat) -> Result<Option<Group>, ZomError> {

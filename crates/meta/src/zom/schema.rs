@@ -9,8 +9,9 @@ impl ZomFormat {
     ///
     /// It differs from the schemas that ZEP 6 prints. These are corrections of both:
     ///
-    /// - `zarr_format` (in v3 also `node_type`) is required, as in every stored document; ZEP 6 omits it in v3 and has
-    ///   only a `zarr_version` of any number in v2;
+    /// - `zarr_format` (in v3 also `node_type`) of groups is required, as in every stored document; ZEP 6 omits it in v3
+    ///   and has only a `zarr_version` of any number in v2;
+    /// - of arrays only the shape and the data type are required, since what they leave out is chosen;
     /// - `attributes` and `members` are optional;
     /// - the names of members are those that nodes may have;
     /// - extents are not negative;
@@ -20,7 +21,6 @@ impl ZomFormat {
     ///
     /// - `attributess`, a typing error, is not required;
     /// - `compressor` and `filters` may be `null`, and `filters` missing, or an empty object as in ZEP 6's own example;
-    /// - `fill_value` is required;
     /// - the `dtype` of a structured type is a list of lists;
     /// - members that the specification does not name are allowed.
     ///

@@ -175,7 +175,7 @@ impl ElementsRequest {
 
 impl Requested {
     /// The selection of the parameters of a query; by default all elements.
-    fn of(select: Option<&str>, dimensions: &[DimensionParameter]) -> Result<Self, ApiError> {
+    pub(super) fn of(select: Option<&str>, dimensions: &[DimensionParameter]) -> Result<Self, ApiError> {
         match select {
             Some(_) if !dimensions.is_empty() => {
                 Err(conflict(SELECT, "`select` cannot be combined with `isel.DIM` or `sel.DIM`"))
@@ -186,7 +186,7 @@ impl Requested {
     }
 
     /// The selection that names and labels make, if there are any.
-    async fn select(
+    pub(super) async fn select(
         &self,
         engine: &Engine,
         (path, dialect): (&NodePath, Option<Dialect>),
@@ -197,7 +197,8 @@ impl Requested {
         }
     }
 
-    fn read_request(&self, selected: Option<&Selected>) -> Cow<'_, ReadRequest> {
+    /// The request by positions.
+    pub(super) fn read_request(&self, selected: Option<&Selected>) -> Cow<'_, ReadRequest> {
         match (self, selected) {
             (_, Some(selected)) => Cow::Owned(ReadRequest::Select(selected.selection.clone())),
             (Self::Positions(request), None) => Cow::Borrowed(request),

@@ -6,17 +6,21 @@ use axum::{
 };
 use http::{HeaderMap, header::ETAG};
 use zarrd_array::WriteReport;
-use zarrd_meta::selection::Selection;
+use zarrd_meta::selection::ReadRequest;
 use zarrd_wire::{
     array as wire_array,
     elements::Extents,
     etag,
     headers::{DIALECTS_DIFFER, SHAPE},
     node::WriteAnswer,
+    problem::ProblemType,
     query::{AppendQuery, WriteQuery},
 };
 
-use super::decode::{DecodedBody, ExpectedElements, decode_body};
+use super::{
+    decode::{Conversions, DecodedBody, ExpectedElements, decode_body},
+    request::Requested,
+};
 use crate::{
     engine::Engine,
     error::ApiError,
@@ -27,15 +31,23 @@ use crate::{
 
 /// `PUT`: writes the elements selected by the query.
 pub(crate) async fn put(
-    Engine { app, arrays, .. }: Engine,
+    engine: Engine,
     ArrayPath(path): ArrayPath,
     Query(query): Query<WriteQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, ApiError> {
-    let selection = Selection::parse(query.select.as_deref().unwrap_or_default())?;
-    let region = arrays.write(&path, query.dialect, &selection, conditions.precondition).await?;
-    let expected = ExpectedElements::new(region.model(), Extents::exactly(region.shape()));
+    let requested = Requested::of(query.select.as_deref(), &query.dimensions)?;
+    let selected = requested.select(&engine, (&path, query.dialect)).await?;
+    let Engine { app, arrays, .. } = engine;
+    let request = requested.read_request(selected.as_ref());
+    let ReadRequest::Select(selection) = &*request else {
+        return Err(ApiError::with_cause(ProblemType::Internal, "a query selects no points"));
+    };
+    let region = arrays.write(&path, query.dialect, selection, conditions.precondition).await?;
+    let region = region.with_coordinates(selected.map(|selected| selected.coordinates).unwrap_or_default());
+    let conversions = Conversions::new(&path, region.model(), query.decode, query.casting)?;
+    let expected = ExpectedElements::new(region.model(), Extents::exactly(region.shape()), conversions);
     let DecodedBody { elements, memory, .. } = decode_body(&app, body, expected).await?;
     let report = region.execute(elements).await?;
     drop(memory);
@@ -50,16 +62,18 @@ pub(crate) async fn append(
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, ApiError> {
-    let append = arrays.append(&path, query.dialect, query.dimension, conditions.precondition).await?;
-    let expected =
-        ExpectedElements::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
+    let append = arrays.append(&path, query.dialect, &query.dimension, conditions.precondition).await?;
+    let conversions = Conversions::new(&path, append.model(), query.decode, query.casting)?;
+    let extents = Extents::open(&append.model().view_shape(), append.dimension());
+    let expected = ExpectedElements::new(append.model(), extents, conversions);
     let DecodedBody { elements, count, memory } = decode_body(&app, body, expected).await?;
     let report = append.execute(count, elements).await?;
     drop(memory);
     Ok(write_response(report))
 }
 
-fn write_response(report: WriteReport) -> Response {
+/// The response to a write.
+pub(super) fn write_response(report: WriteReport) -> Response {
     let WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried, relation } = report;
     let mut headers = HeaderMap::new();
     headers.extend(version.map(|version| (ETAG, etag::render(version))));

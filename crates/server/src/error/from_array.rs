@@ -228,7 +228,7 @@ fn chain_error(path: String, error: ChainError) -> ApiError {
     let detail = error.to_string();
     let members = Members { path: Some(path), ..Members::default() };
     let (kind, members) = match error {
-        ChainError::UnknownCodec { codec } => {
+        ChainError::UnknownCodec { codec } | ChainError::UnsupportedCodec { codec, .. } => {
             let unsupported = Some(format!("the codec {codec}"));
             (ProblemType::UnsupportedNode, Members { unsupported, codec: Some(codec), ..members })
         }

@@ -38,6 +38,7 @@ pub(crate) use from_access::{BEARER_CHALLENGE, RightsLost};
 mod from_array;
 mod from_compute;
 mod from_coordinates;
+mod from_dataset;
 mod from_node;
 mod from_write;
 
@@ -89,6 +90,20 @@ impl ApiError {
         let mut problem = self.0.problem.clone();
         change(&mut problem.members);
         Self::new(problem)
+    }
+
+    /// The same error, about one of several arrays.
+    pub(crate) fn in_array(self, name: &str) -> Self {
+        match Arc::try_unwrap(self.0) {
+            Ok(mut parts) => {
+                let shown: String = name.chars().take(64).collect();
+                parts.problem.detail = format!("{shown}: {}", parts.problem.message());
+                parts.problem.members.array.get_or_insert(shown);
+                Self(Arc::new(parts))
+            }
+            // Someone else has it too.
+            Err(shared) => Self(shared),
+        }
     }
 
     /// An invalid header.

@@ -13,6 +13,7 @@ pub mod contract;
 pub mod failing;
 pub mod foreign;
 pub mod nodes;
+pub mod npz;
 pub mod tokens;
 pub mod traced;
 

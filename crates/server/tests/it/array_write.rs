@@ -197,7 +197,7 @@ async fn mismatched_bodies_are_rejected() {
         assert_problem(&server, Method::POST, "/array/m?append=0", &[], floats(7), ProblemType::BodyShapeMismatch)
             .await;
     assert_eq!((problem.members.expected, problem.members.actual), (Some(24), Some(28)));
-    for body in ["[[1, 2]]", "[1, 2, 3, 4, 5, 6]"] {
+    for body in ["[[1, 2]]", "[1, 2, 3, 4, 5]"] {
         assert_problem(&server, Method::POST, "/array/m?append=0", &json, body, ProblemType::BodyShapeMismatch).await;
     }
 }

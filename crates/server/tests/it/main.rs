@@ -10,6 +10,7 @@
 
 mod answer_notes;
 mod array_chunks;
+mod array_create;
 mod array_errors;
 mod array_ranges;
 mod array_read;
@@ -22,7 +23,9 @@ mod connections;
 mod cors_and_hosts;
 mod credentials;
 mod csv_format;
+mod datasets;
 mod element_bodies;
+mod element_conversions;
 mod freshness;
 mod generated_requests;
 mod labels;

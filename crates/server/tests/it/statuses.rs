@@ -102,7 +102,7 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
         ("/store/{key}", "put") => &[("", "1"), ("", "12345678901234567890")],
         ("/store/" | "/store/{prefix}/", "get" | "head") => &[("", ""), ("?list=keys&limit=10000", "")],
         ("/store/", "delete") => &[("?confirm=all", "")],
-        ("/array/{path}", "put") => &[("", "7"), ("", "[7, 7, 7, 7]")],
+        ("/array/{path}", "put") => &[("", "7"), ("", "[7, 7, 7, 7]"), ("?create&shape=4&dtype=uint8", "[7, 7, 7, 7]")],
         ("/array/{path}", "post") => &[("?append=0", "[7]"), ("?read", r#"{"select": ""}"#)],
         ("/array/{path}", _) => &[("", ""), ("?format=csv", ""), ("?format=raw", "")],
         ("/node/{path}", "put") => &[
@@ -121,6 +121,7 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
             ("?convert=v3", ""),
             ("?convert=draft&target=/a", ""),
             ("?validate&dialect=draft", ARRAY),
+            ("?append=x", ""),
         ],
         ("/node/{path}", _) => {
             &[("", ""), ("?depth=0", ""), ("?as=v2", ""), ("?dialect=draft", ""), ("?dialect=v2", "")]

@@ -107,6 +107,11 @@ pub fn parse(
     }
 }
 
+/// The number of dimensions of the lists in a text, as far as its beginning shows it.
+pub fn rank(text: &[u8], data_type: &DataType) -> usize {
+    depth(text).saturating_sub(depth_of_element(data_type))
+}
+
 /// The number of brackets at the start of a text.
 fn depth(text: &[u8]) -> usize {
     let mut brackets = text.iter().filter(|byte| !byte.is_ascii_whitespace());

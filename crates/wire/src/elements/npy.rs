@@ -67,6 +67,9 @@ pub enum NpyHeaderError {
         /// The error, which continues the name.
         reason: &'static str,
     },
+    /// The elements are pickled Python objects, which only Python could read, and would run.
+    #[error("the .npy file has pickled Python objects, which are not read: save it with allow_pickle=False")]
+    Pickled,
     /// The data type is unknown.
     #[error("the data type of the .npy file is unknown: {0}")]
     Type(#[source] TypeError),
@@ -104,9 +107,24 @@ pub fn parse_header(bytes: &[u8]) -> Result<NpyHeader, NpyHeaderError> {
         return Err(member(&unknown.chars().take(32).collect::<String>(), "is not known"));
     }
     let [descr, order, shape] = MEMBERS.map(|name| members.get(name).ok_or_else(|| member(name, "is missing")));
-    let (data_type, stored) = parse_v2(descr?, V2Context::default()).map_err(NpyHeaderError::Type)?;
+    let descr = descr?;
+    if has_objects(descr) {
+        return Err(NpyHeaderError::Pickled);
+    }
+    let (data_type, stored) = parse_v2(descr, V2Context::default()).map_err(NpyHeaderError::Type)?;
     let fortran_order = order?.as_bool().ok_or_else(|| member("fortran_order", "is neither True nor False"))?;
     Ok(NpyHeader { data_type, order: stored, fortran_order, shape: extents(shape?)? })
+}
+
+/// True if elements, or their fields, are Python objects.
+fn has_objects(descr: &Value) -> bool {
+    match descr {
+        Value::String(dtype) => dtype.trim_start_matches(['|', '<', '>', '=']) == "O",
+        Value::Array(fields) => {
+            fields.iter().filter_map(Value::as_array).any(|field| field.get(1).is_some_and(has_objects))
+        }
+        _ => false,
+    }
 }
 
 fn member(name: &str, reason: &'static str) -> NpyHeaderError {

@@ -101,6 +101,12 @@ pub struct Members {
     /// The text of a smaller selection that would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smaller: Option<String>,
+    /// The names of arrays that the body lacks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// The names in the body that are no arrays over the dimension.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unexpected: Vec<String>,
     /// The codec concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codec: Option<String>,

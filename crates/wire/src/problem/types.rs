@@ -152,6 +152,14 @@ problem_types! {
     BodyTimeout = "body-timeout", REQUEST_TIMEOUT, "Request body timed out";
     /// The node at `path` is a group, and the operation needs an array.
     NotAnArray = "not-an-array", CONFLICT, "Not an array";
+    /// The node at `path` is an array, and the operation needs a group.
+    NotAGroup = "not-a-group", CONFLICT, "Not a group";
+    /// The arrays of the body are not those of the group at `path` over the dimension `name`, or their extents along it
+    /// disagree; `missing` and `unexpected` have the names.
+    DatasetMismatch = "dataset-mismatch", CONFLICT, "Body does not match the dataset";
+    /// The coordinate of the dimension `name` does not continue: `element` has the indices of the first new label that
+    /// does not follow the one before it, `label` is that label, and `last` the one before.
+    DiscontinuousCoordinate = "discontinuous-coordinate", CONFLICT, "Coordinate does not continue";
     /// The node at `path` exists and differs from the request; `differences` lists where.
     NodeConflict = "node-conflict", CONFLICT, "Node exists and differs";
     /// Keys exist below `path`, at which an array was to be created; `key` is one of them.

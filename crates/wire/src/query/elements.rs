@@ -3,7 +3,7 @@
 use zarrd_meta::{Dialect, limits::MAX_RANK};
 
 use super::{
-    ComputeQuery, PictureQuery, QueryError, UnknownParameters, dialect_of, flag, name_of, parameters, parse, text,
+    APPEND, ComputeQuery, PictureQuery, QueryError, UnknownParameters, dialect_of, flag, name_of, parameters, text,
     values,
 };
 use crate::{
@@ -29,9 +29,6 @@ pub const DECODE: &str = "decode";
 pub const LABELS: &str = "labels";
 /// Reads the selection in the body of a `POST`.
 pub const READ: &str = "read";
-
-/// Appends along a dimension.
-pub const APPEND: &str = "append";
 
 /// The parameters of reading elements.
 pub const ELEMENTS_PARAMETERS: &[&str] = &[
@@ -99,11 +96,6 @@ pub const ELEMENTS_POST_PARAMETERS: &[&str] = &[
     "rgb",
     "thresholds",
 ];
-/// The parameters of writing elements.
-pub const WRITE_PARAMETERS: &[&str] = &[SELECT, DIALECT];
-/// The parameters of appending.
-pub const APPEND_PARAMETERS: &[&str] = &[APPEND, DIALECT];
-
 /// The parameters of which a `POST` to an array needs one.
 const POSTS: &[&str] = &[READ, APPEND];
 
@@ -158,55 +150,6 @@ pub enum Decode {
     None,
     /// The CF conventions, as xarray reads them.
     Cf,
-}
-
-/// The query of writing elements.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteQuery {
-    /// The text of the selection; `None` for all elements.
-    pub select: Option<String>,
-    /// The dialect of the node, if several have one at the path.
-    pub dialect: Option<Dialect>,
-}
-
-/// The query of appending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AppendQuery {
-    /// The dimension that grows, negative from the end.
-    pub dimension: i64,
-    /// The dialect of the node, if several have one at the path.
-    pub dialect: Option<Dialect>,
-}
-
-impl WriteQuery {
-    /// Parses the query of a `PUT`.
-    pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [select, dialect] = parse(query, WRITE_PARAMETERS, [SELECT, DIALECT], UnknownParameters::Reject)?;
-        Ok(Self { select, dialect: dialect_of(dialect)? })
-    }
-
-    /// The query's text, without `?`; empty if everything is the default.
-    pub fn render(&self) -> String {
-        ElementsQuery { select: self.select.clone(), dialect: self.dialect, ..ElementsQuery::default() }.render()
-    }
-}
-
-impl AppendQuery {
-    /// Parses the query of a `POST` that appends.
-    pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [append, dialect] = parse(query, APPEND_PARAMETERS, [APPEND, DIALECT], UnknownParameters::Reject)?;
-        let append = append.ok_or(QueryError::Missing { names: &[APPEND], known: APPEND_PARAMETERS })?;
-        let dimension = append.parse().ok().filter(|_| !append.starts_with('+'));
-        let dimension =
-            dimension.ok_or(QueryError::Invalid { name: APPEND, expected: "is the number of a dimension" })?;
-        Ok(Self { dimension, dialect: dialect_of(dialect)? })
-    }
-
-    /// The query's text, without `?`.
-    pub fn render(&self) -> String {
-        let dialect = self.dialect.map(|dialect| format!("&{DIALECT}={dialect}")).unwrap_or_default();
-        format!("{APPEND}={}{dialect}", self.dimension)
-    }
 }
 
 impl ElementsQuery {
@@ -329,7 +272,8 @@ pub(super) fn dimension_parameters(query: &str) -> Result<(Vec<DimensionParamete
     Ok((dimensions, rest))
 }
 
-fn decode_of(text: &str) -> Result<Decode, QueryError> {
+/// The conventions of the value of [`DECODE`].
+pub(super) fn decode_of(text: &str) -> Result<Decode, QueryError> {
     match text {
         "none" => Ok(Decode::None),
         "cf" => Ok(Decode::Cf),
@@ -402,27 +346,5 @@ mod tests {
             QueryError::Unknown { name: SELECT.into(), known: ELEMENTS_POST_PARAMETERS }
         );
         assert!(matches!(refused("read=1"), QueryError::Invalid { name: READ, .. }));
-    }
-
-    #[test]
-    fn write_queries_round_trip() {
-        let write = WriteQuery { select: Some("0:2, 1".into()), dialect: Some(Dialect::V2) };
-        assert_eq!(write.render(), "select=0%3A2%2C%201&dialect=v2");
-        for query in [write, WriteQuery::default()] {
-            assert_eq!(WriteQuery::parse(&query.render()), Ok(query));
-        }
-        let unknown = QueryError::Unknown { name: FORMAT.into(), known: WRITE_PARAMETERS };
-        assert_eq!(WriteQuery::parse("format=raw"), Err(unknown));
-        let append = AppendQuery { dimension: -1, dialect: Some(Dialect::Draft) };
-        assert_eq!(append.render(), "append=-1&dialect=draft");
-        assert_eq!(AppendQuery::parse(&append.render()), Ok(append));
-        for bad in ["append", "append=", "append=time", "append=+1", "append=99999999999999999999"] {
-            assert!(matches!(AppendQuery::parse(bad), Err(QueryError::Invalid { name: APPEND, .. })), "{bad}");
-        }
-        assert!(matches!(AppendQuery::parse(""), Err(QueryError::Missing { .. })));
-        assert!(matches!(
-            AppendQuery::parse("append=0&read"),
-            Err(QueryError::Unknown { known: APPEND_PARAMETERS, .. })
-        ));
     }
 }

@@ -6,8 +6,8 @@ use zarrd_operations::{Depth, ExistingDocuments, IfExists, LossPolicy};
 use zarrd_store::Cursor;
 
 use super::{
-    CONFIRM, CURSOR, Confirmation, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, UnknownParameters, confirmed, dialect_of,
-    flag, parse, parse_limit,
+    APPEND, CONFIRM, CURSOR, Confirmation, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, UnknownParameters, confirmed,
+    dialect_of, flag, parse, parse_limit,
 };
 use crate::routes::encode;
 
@@ -44,7 +44,7 @@ pub const NODE_DELETE_PARAMETERS: &[&str] = &[DIALECT, CONFIRM];
 pub const NODE_POST_PARAMETERS: &[&str] = &[VALIDATE, CONVERT, TARGET, OVERWRITE, ALLOW_LOSSY, DIALECT];
 
 /// The parameters of which a `POST` to a node needs one.
-const POSTS: &[&str] = &[VALIDATE, CONVERT];
+const POSTS: &[&str] = &[VALIDATE, CONVERT, APPEND];
 
 /// The query of the reading of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -429,8 +429,11 @@ mod tests {
         for query in [validate, convert, lossless] {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
-        let missing = QueryError::Missing { names: &["validate", "convert"], known: NODE_POST_PARAMETERS };
-        assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" is required");
+        let missing = QueryError::Missing { names: &["validate", "convert", "append"], known: NODE_POST_PARAMETERS };
+        assert_eq!(
+            missing.to_string(),
+            "one of the query parameters \"validate\", \"convert\" and \"append\" is required"
+        );
         assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
         assert_eq!(NodePostQuery::parse("target=/a"), Err(missing));
         for (bad, wrong) in [

@@ -223,6 +223,16 @@ Tokens are files in a directory, which the commands work on directly: run them a
 servers see a change within a second. The token itself is shown once, by create; it is not stored, and whoever has it \
 has its rights.";
 
+pub(super) const APPEND_EXAMPLES: &str = "\
+Examples:
+  zarrd append http://127.0.0.1:8000 lab/weather day.npz --dim time
+      numpy.savez(\"day.npz\", time=…, rain=…, wind=…) wrote the file
+  zarrd append http://127.0.0.1:8000 lab/weather day.npz --dim time --decode cf
+      the arrays are packed, and the file has the numbers and times that they stand for
+
+All arrays directly in the group that have the dimension grow in one commit, with its coordinate, whose new labels have to \
+follow those that it has. If anything is wrong, nothing is appended.";
+
 pub(super) const SHARE_EXAMPLES: &str = "\
 Examples:
   zarrd share https://lab.example.org lab/exp1 --expires 7d

@@ -1,5 +1,6 @@
 //! Commands.
 
+mod append;
 mod backup;
 mod check;
 mod compact;
@@ -31,9 +32,9 @@ use zarrd_store::{ListableStore, PageRequest, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        BackupConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig,
-        HealthConfig, ImportConfig, Location, LogConfig, NodeConfig, RestoreConfig, ServeConfig, ShareConfig,
-        StatsConfig, TokenConfig,
+        AppendConfig, BackupConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig,
+        GetConfig, HealthConfig, ImportConfig, Location, LogConfig, NodeConfig, RestoreConfig, ServeConfig,
+        ShareConfig, StatsConfig, TokenConfig,
     },
     error::Error,
     logging, open,
@@ -75,6 +76,7 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Info(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
         Command::Get(args) => ignore_broken_pipe(get::run(GetConfig::new(args, file)?).await),
         Command::Stats(args) => ignore_broken_pipe(stats::run(StatsConfig::new(args, file)?).await),
+        Command::Append(args) => append::run(AppendConfig::new(args)?).await,
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,

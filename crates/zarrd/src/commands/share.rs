@@ -27,7 +27,7 @@ pub(super) async fn run(config: ShareConfig) -> Result<(), Error> {
     if let Some(token) = token {
         builder = builder.token(token);
     }
-    let client = builder.build().map_err(Error::ShareClient)?;
+    let client = builder.build().map_err(Error::Client)?;
     let (Share { id, expires, .. }, url) = client.create(&name, &prefix, expires).await?;
     let mut output = Output::default();
     match format {

@@ -2,6 +2,7 @@
 //! are resolved into one struct per command.
 
 mod anonymous;
+mod append;
 mod backup;
 mod expiry;
 mod file;
@@ -22,6 +23,7 @@ mod tokens;
 use std::{io, path::PathBuf};
 
 pub(crate) use anonymous::AnonymousRight;
+pub(crate) use append::AppendConfig;
 pub(crate) use backup::{BackupConfig, RestoreConfig};
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;

@@ -1,7 +1,7 @@
 //! The children of groups in a store without listings: those that documents of groups name.
 //!
-//! Consolidated metadata of a group names everything below it, and `multiscales` of OME-Zarr names the levels of an
-//! image. Both may be out of date: a name that has no documents is no node, and a node that is not named is not found.
+//! Consolidated metadata of a group names everything below it. In OME-Zarr, `multiscales` names the levels of an image,
+//! beside which there may be `labels`; `labels` names label images, `plate` its wells and `well` its images. All may be out of date: a name that has no documents is no node, and a node that is not named is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +15,9 @@ use zarrd_store::{Key, Prefix};
 
 /// The documents of a group that name nodes below it.
 pub(super) const NAMING: [&str; 3] = ["zarr.json", ".zmetadata", ".zattrs"];
+
+/// The group of an image's labels.
+const LABELS: &str = "labels";
 
 /// The nodes that the documents of groups name, by the prefix of the group.
 #[derive(Default)]
@@ -66,7 +69,7 @@ pub(super) fn named_nodes(texts: Vec<(Key, Bytes)>) -> Option<BTreeSet<String>> 
         let found = match key.name() {
             ".zmetadata" => v2::consolidated(text).ok().map(|copies| nodes_of(copies.documents())),
             "zarr.json" => in_zarr_json(text),
-            _ => parse_object(text).ok().and_then(|attributes| multiscales(&attributes)),
+            _ => parse_object(text).ok().and_then(|attributes| in_ome_zarr(&attributes)),
         };
         if let Some(found) = found {
             all.get_or_insert_with(BTreeSet::new).extend(found);
@@ -78,11 +81,11 @@ pub(super) fn named_nodes(texts: Vec<(Key, Bytes)>) -> Option<BTreeSet<String>> 
 fn in_zarr_json(text: Bytes) -> Option<BTreeSet<String>> {
     let Ok(v3::Node::Group(group)) = v3::node(text) else { return None };
     let consolidated = group.consolidated.as_ref().map(|copies| nodes_of(copies.documents()));
-    let levels = group.attributes.get("ome").and_then(|ome| multiscales(&ome));
-    let levels = levels.or_else(|| multiscales(&group.attributes));
-    match (consolidated, levels) {
+    let images = group.attributes.get("ome").and_then(|ome| in_ome_zarr(&ome));
+    let images = images.or_else(|| in_ome_zarr(&group.attributes));
+    match (consolidated, images) {
         (None, None) => None,
-        (consolidated, levels) => Some(consolidated.into_iter().chain(levels).flatten().collect()),
+        (consolidated, images) => Some(consolidated.into_iter().chain(images).flatten().collect()),
     }
 }
 
@@ -91,12 +94,25 @@ fn nodes_of(documents: impl Iterator<Item = (String, Json)>) -> BTreeSet<String>
     documents.filter_map(|(key, _)| Some(key.rsplit_once('/')?.0.to_owned())).collect()
 }
 
-/// The levels of the images in attributes of OME-Zarr; `None` if there are none.
-fn multiscales(attributes: &Json) -> Option<BTreeSet<String>> {
-    let images = attributes.get("multiscales")?;
-    let datasets = images.items().filter_map(|image| image.get("datasets"));
-    let levels = datasets.flat_map(|datasets| datasets.items());
-    let paths = levels.filter_map(|level| NodePath::parse(&level.get("path")?.to_text()?).ok());
-    let paths: BTreeSet<String> = paths.filter(|path| !path.is_root()).map(|path| path.relative().to_owned()).collect();
-    (!paths.is_empty()).then_some(paths)
+/// The members that attributes of OME-Zarr name: levels, wells, images and labels; `None` if there are none.
+fn in_ome_zarr(attributes: &Json) -> Option<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut add = |path: Option<String>| {
+        let path = path.and_then(|path| NodePath::parse(&path).ok()).filter(|path| !path.is_root());
+        found.extend(path.map(|path| path.relative().to_owned()));
+    };
+    let path_of = |entry: Json| entry.get("path").and_then(|path| path.to_text());
+    for image in attributes.get("multiscales").iter().flat_map(|images| images.items()) {
+        image.get("datasets").iter().flat_map(|datasets| datasets.items()).for_each(|level| add(path_of(level)));
+    }
+    for (group, list) in [("plate", "wells"), ("well", "images")] {
+        let list = attributes.get(group).and_then(|group| group.get(list));
+        list.iter().flat_map(|list| list.items()).for_each(|entry| add(path_of(entry)));
+    }
+    attributes.get("labels").iter().flat_map(|labels| labels.items()).for_each(|label| add(label.to_text()));
+    // Nothing names the labels of an image but their own group.
+    if !found.is_empty() && attributes.get("multiscales").is_some() {
+        found.insert(LABELS.to_owned());
+    }
+    (!found.is_empty()).then_some(found)
 }

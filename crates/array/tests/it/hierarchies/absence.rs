@@ -295,7 +295,7 @@ async fn copies_that_appear_have_each_kind_of_change() {
             let none = Precondition::none();
             match change {
                 "append" => {
-                    let append = store.arrays.append(&at, None, 0, none).await.unwrap();
+                    let append = store.arrays.append(&at, None, "0", none).await.unwrap();
                     let elements = zarrd_array::ElementSource::Scalar(vec![1]);
                     drop(append.execute(Some(2), elements).await.unwrap());
                 }

@@ -133,7 +133,7 @@ async fn append_fails_until_an_interrupted_shrink_is_finished() {
     store.inner.commit(vec![Change::AddIntent { id: IntentId::random(), record }]).await.unwrap();
     assert_eq!(store.nodes.settle_intents().await.unwrap().unsettled, 1);
     store.erase_key("a/.zarray").await;
-    let append = store.arrays.append(&path("/a"), Some(Dialect::V3), 0, Precondition::none()).await.unwrap();
+    let append = store.arrays.append(&path("/a"), Some(Dialect::V3), "0", Precondition::none()).await.unwrap();
     let rejected = append.execute(Some(2), ElementSource::Scalar(vec![1])).await;
     assert!(rejected.is_err(), "{rejected:?}");
     let rejected = store.patch("/a", &json!({"shape": [9]})).await;

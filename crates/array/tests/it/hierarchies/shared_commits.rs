@@ -69,7 +69,7 @@ async fn consolidate(store: &TestStore, dialect: Consolidated, members: &[String
 }
 
 async fn append(store: &TestStore, at: &str) -> Result<Vec<u64>, WriteError> {
-    let append = store.arrays.append(&path(at), None, 0, Precondition::none()).await?;
+    let append = store.arrays.append(&path(at), None, "0", Precondition::none()).await?;
     append.execute(Some(2), ElementSource::Scalar(vec![7])).await.map(|report| report.shape)
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn append(
     count: u64,
     value: u8,
 ) -> Result<Vec<u64>, WriteError> {
-    let append = store.arrays.append(&path("/a"), dialect, 0, Precondition::none()).await?;
+    let append = store.arrays.append(&path("/a"), dialect, "0", Precondition::none()).await?;
     append.execute(Some(count), ElementSource::Scalar(vec![value])).await.map(|report| report.shape)
 }
 

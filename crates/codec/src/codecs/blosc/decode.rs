@@ -37,7 +37,8 @@ thread_local! {
 
 /// Decodes a frame to at most `limit` bytes.
 pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-    let frame = Frame::parse(&encoded)?;
+    let (frame, encoded_len) = Frame::parse(&encoded)?;
+    let encoded = encoded.slice(..encoded_len);
     if frame.len as u64 > limit {
         return Err(CodecError::OutputTooLong { codec: NAME, limit });
     }

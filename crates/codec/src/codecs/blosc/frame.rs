@@ -59,8 +59,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Parses the header of `encoded`, whose length has to match it.
-    pub(super) fn parse(encoded: &[u8]) -> Result<Self, CodecError> {
+    /// Parses the header of `encoded`. Returns it with the length of the frame, after which there may be more bytes.
+    pub(super) fn parse(encoded: &[u8]) -> Result<(Self, usize), CodecError> {
         let (header, _) =
             encoded.split_first_chunk::<HEADER_SIZE>().ok_or_else(|| malformed("the header is truncated"))?;
         let [format, compressor_format, flags, type_size, numbers @ ..] = header;
@@ -70,9 +70,8 @@ impl Frame {
         if *format != FORMAT || flags & RESERVED_FLAG != 0 {
             return Err(malformed("unsupported format version"));
         }
-        if encoded_len != Some(encoded.len()) {
-            return Err(malformed("the length does not match the header"));
-        }
+        let encoded_len = encoded_len.filter(|len| (HEADER_SIZE..=encoded.len()).contains(len));
+        let encoded_len = encoded_len.ok_or_else(|| malformed("the length does not match the header"))?;
         let (Some(len), Some(block_size)) = (len, block_size) else {
             return Err(malformed("a length is negative"));
         };
@@ -97,7 +96,8 @@ impl Frame {
             _ => Shuffle::Bytes,
         };
         let split = flags & NOT_SPLIT == 0;
-        Ok(Self { compressor, shuffle, is_uncompressed, split, type_size: usize::from(*type_size), len, block_size })
+        let type_size = usize::from(*type_size);
+        Ok((Self { compressor, shuffle, is_uncompressed, split, type_size, len, block_size }, encoded_len))
     }
 
     /// Serializes the header of a frame of `encoded_len` bytes; `None` if a number does not fit.

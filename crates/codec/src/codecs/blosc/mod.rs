@@ -18,7 +18,7 @@
 //! {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 //! ```
 //!
-//! `cname` is `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`; `clevel` is 0 to 9. `shuffle` is `noshuffle`,
+//! `cname` is `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`; `clevel` is 0 to 9; others are an error of encoding only. `shuffle` is `noshuffle`,
 //! `shuffle` or `bitshuffle` in v3 and 0, 1 or 2 in numcodecs, where -1 means bits for elements of one byte and bytes
 //! for others. A `blocksize` of 0 is chosen by the level, and `typesize` defaults to the size of the elements. The
 //! other defaults are those of zarr-python: `zstd`, 5 and -1 in v3; `lz4`, 5 and 1 in numcodecs.
@@ -31,17 +31,18 @@
 //! ## Errors and limits
 //!
 //! A chunk that is longer than the limit, or than its streams can decode to, is rejected before it is allocated.
-//! Decoding needs two blocks of memory in addition to the output; a block is at most as long as the chunk. Chunks have
+//! Bytes after the length in the header are ignored. Decoding needs two blocks of memory in addition to the output; a block is at most as long as the chunk. Chunks have
 //! less than 2 GiB.
-
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use zarrd_meta::codecs::{CodecSpec, Namespace};
 
-use super::bounded_output::compressed_size_bound;
+use super::{
+    bounded_output::compressed_size_bound,
+    decode_only::{unless_refused, unsupported_level},
+};
 use crate::{
     BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
     FactoryContext,
@@ -62,6 +63,9 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[
     CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
+/// The level unless one is configured.
+const DEFAULT_LEVEL: u8 = 5;
+
 #[derive(Debug)]
 struct Blosc {
     settings: Settings,
@@ -71,7 +75,7 @@ struct Blosc {
 #[serde(deny_unknown_fields)]
 struct Configuration {
     cname: Option<CompressorName>,
-    clevel: Option<u8>,
+    clevel: Option<i64>,
     shuffle: Option<Value>,
     typesize: Option<u64>,
     blocksize: Option<u64>,
@@ -125,11 +129,12 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         _ => None,
     };
     let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has an unknown shuffle"))?;
-    let level = clevel.unwrap_or(5);
-    if level > 9 {
-        return Err(invalid_configuration(spec, format!("does not support level {level}")));
-    }
+    let level = clevel.unwrap_or(DEFAULT_LEVEL.into());
+    let supported = u8::try_from(level).ok().filter(|level| *level <= 9);
+    let refused = supported.is_none().then(|| unsupported_level(level));
+    let level = supported.unwrap_or(DEFAULT_LEVEL);
     let name = cname.unwrap_or(if numcodecs { CompressorName::Lz4 } else { CompressorName::Zstd });
     let block_size = usize::try_from(blocksize.unwrap_or(0)).unwrap_or(usize::MAX);
-    Ok(Codec::BytesToBytes(Arc::new(Blosc { settings: Settings { name, level, shuffle, type_size, block_size } })))
+    let settings = Settings { name, level, shuffle, type_size, block_size };
+    Ok(unless_refused(Blosc { settings }, NAME, refused))
 }

@@ -164,7 +164,9 @@ fn unconvertible_arrays_are_rejected() {
         ),
         (
             Dialect::V3,
-            v3_with(json!({"data_type": "bfloat16"})),
+            v3_with(
+                json!({"data_type": "bfloat16", "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}),
+            ),
             Dialect::V2,
             "/data_type is bfloat16, for which v2 has no dtype",
         ),

@@ -1,5 +1,6 @@
 //! [`struct`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/struct): named fields of fixed
-//! sizes, without padding. A field of v2 may be an array of a fixed shape.
+//! sizes. A field of v2 may be an array of a fixed shape, or padding: a field without a name, which gets the one of NumPy and
+//! zarr-python, `f` and its number.
 
 use serde_json::{Map, Value, json};
 
@@ -42,6 +43,8 @@ struct Struct {
 #[derive(Clone, Debug)]
 struct Field {
     name: String,
+    /// False for the padding of v2, whose name is made up.
+    is_named: bool,
     data_type: DataType,
     /// The offset in the struct, in bytes.
     offset: usize,
@@ -284,7 +287,8 @@ impl ElementType for Struct {
     fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         let field = |field: &Field| {
             let dtype = field.data_type.to_v2(&words::order_within(order, field.offset, field.item))?;
-            let parts = [Some(Value::from(field.name.as_str())), Some(dtype), field.shape_v2()];
+            let name = if field.is_named { field.name.as_str() } else { "" };
+            let parts = [Some(Value::from(name)), Some(dtype), field.shape_v2()];
             Ok(Value::Array(parts.into_iter().flatten().collect()))
         };
         self.fields.iter().map(field).collect()

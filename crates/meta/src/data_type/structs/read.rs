@@ -16,7 +16,7 @@ use crate::{
 /// The maximum nesting depth of structs, which bounds the recursion.
 const MAX_DEPTH: usize = 32;
 
-/// Reads a v2 struct, a list of `[name, dtype]` or `[name, dtype, shape]`.
+/// Reads a v2 struct, a list of `[name, dtype]` or `[name, dtype, shape]`. Padding has the name "".
 pub(super) fn fields_v2(
     family: StructFamily,
     fields: &[Value],
@@ -29,6 +29,9 @@ pub(super) fn fields_v2(
             Some([Value::String(name), dtype, shape]) => (name, dtype, Some(shape)),
             _ => return Err(builder.invalid("has a field that is not a name, a dtype and perhaps a shape")),
         };
+        // NumPy's name of padding, which `dtype.descr` has as fields without a name.
+        let padding = name.is_empty().then(|| format!("f{}", builder.fields.len()));
+        let name = padding.as_deref().unwrap_or(name);
         let shape =
             shape.map_or(Some(Vec::new()), parse_shape).ok_or_else(|| builder.of_field(name, "has a bad shape"))?;
         let (data_type, order, inner_fields) = match dtype.as_array() {
@@ -43,6 +46,9 @@ pub(super) fn fields_v2(
             }
         };
         builder.push(name, data_type, shape, &order, inner_fields)?;
+        if let Some(field) = builder.fields.last_mut() {
+            field.is_named = padding.is_none();
+        }
     }
     builder.finish()
 }
@@ -175,7 +181,7 @@ impl<'a> Builder<'a> {
             return Err(self.of_field(name, "has too many words"));
         }
         let name = name.to_owned();
-        self.fields.push(Field { name, data_type, offset: self.size, item: layout.size, shape, size });
+        self.fields.push(Field { name, data_type, is_named: true, offset: self.size, item: layout.size, shape, size });
         self.size = end;
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::{DataType, StoredOrder, V2Context, parse_draft, parse_v2, parse_v3};
 use crate::Dialect;
 
 mod numbers;
+mod small;
 mod structs;
 mod texts;
 mod times;

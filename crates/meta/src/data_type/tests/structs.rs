@@ -233,3 +233,30 @@ proptest! {
         prop_assert!(end <= size);
     }
 }
+
+#[test]
+fn padding_is_a_field_that_numpy_names() {
+    for (dtype, name, size) in [
+        (json!([["a", "<u4"], ["b", "|u1"], ["", "|V3"]]), "struct{a:uint32,b:uint8,f2:r24}", 8),
+        (
+            json!([["i", "|i1"], ["", "|V3"], ["j", "<i4"], ["k", "<i2"], ["", "|V6"], ["l", "<f8"]]),
+            "struct{i:int8,f1:r24,j:int32,k:int16,f4:r48,l:float64}",
+            24,
+        ),
+        (json!([["", "|V2"], ["a", ">u2"]]), "struct{f0:r16,a:uint16}", 4),
+        (
+            json!([["p", [["a", "|u1"], ["", "|V1"]], [2]], ["q", "|u1"]]),
+            "struct{p:struct{a:uint8,f1:r8}[2],q:uint8}",
+            5,
+        ),
+        (json!([["", "<f4"], ["", "<f4"]]), "struct{f0:float32,f1:float32}", 8),
+    ] {
+        let (data_type, order) = v2(dtype.clone());
+        assert_eq!((data_type.name().as_str(), data_type.fixed_size()), (name, Some(size)), "{dtype}");
+        assert_eq!(data_type.to_v2(&order), Ok(dtype), "padding stays padding");
+    }
+    // As in NumPy, such a name must be free.
+    assert!(matches!(refused(&json!([["f1", "|u1"], ["", "|V3"]])), TypeError::Invalid { .. }));
+    let unnamed = json!({"name": "struct", "configuration": {"fields": [{"name": "", "data_type": "r8"}]}});
+    assert!(parse_v3(&unnamed).is_err(), "v3 has no padding");
+}

@@ -89,6 +89,39 @@ fn documents_of_tensorstore_are_read() {
 }
 
 #[test]
+fn dimension_names_of_nczarr_are_read() {
+    let names = |zarray: Value, zattrs: Value| {
+        super::super::v2::array(with(&base(), &["_NCZARR_ARRAY"], zarray), Some(bytes(&zattrs)))
+            .unwrap()
+            .dimension_names
+    };
+    let found = [Some("time".to_owned()), Some("lat".to_owned())];
+    let dimrefs = json!({"dimrefs": ["/time", "/group/lat"], "storage": "chunked"});
+    assert_eq!(names(dimrefs.clone(), json!({})), found);
+    for zattrs in [
+        json!({"_NCZARR_ARRAY": dimrefs}),
+        json!({"_NCZARR_ARRAY": {"dimension_references": ["/time", "/lat"]}}),
+        json!({"_nczarr_array": {"dimension_references": ["time", "/lat"], "storage": "chunked"}}),
+    ] {
+        assert_eq!(names(json!(null), zattrs.clone()), found, "{zattrs}");
+    }
+    let xarray = names(dimrefs, json!({"_ARRAY_DIMENSIONS": ["x", "y"]}));
+    assert_eq!(xarray, [Some("x".to_owned()), Some("y".to_owned())]);
+    for other in [
+        json!(7),
+        json!([]),
+        json!({"dimrefs": 7}),
+        json!({"dimrefs": ["/time"]}),
+        json!({"dimrefs": ["/time", "/lat", "/lon"]}),
+        json!({"dimrefs": ["/time", 7]}),
+        json!({"dimrefs": ["/time", "/"]}),
+        json!({"dimrefs": ["/time", ""]}),
+    ] {
+        assert_eq!(names(other.clone(), json!({})), [None, None], "{other}");
+    }
+}
+
+#[test]
 fn zattrs_are_read() {
     let names =
         |zattrs: &'static str| super::super::v2::array(bytes(&base()), Some(zattrs.into())).unwrap().dimension_names;

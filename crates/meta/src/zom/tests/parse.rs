@@ -167,7 +167,7 @@ fn violations_have_pointers() {
             "is not an object",
         ),
         (group_v2(json!({"a": changed(&array_v2(), "/shape", None)})), "/members/a/shape", "is missing"),
-        (group_v3(json!({"a": changed(&array_v3(), "/codecs", None)})), "/members/a/codecs", "is missing"),
+        (group_v3(json!({"a": changed(&array_v3(), "/data_type", None)})), "/members/a/data_type", "is missing"),
     ] {
         assert_eq!(violations(&json), [(place.to_owned(), why.to_owned())], "{json}");
     }

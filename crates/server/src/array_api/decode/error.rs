@@ -1,11 +1,13 @@
 //! Errors of decoding the elements in a request body.
 
+use zarrd_meta::data_type::Casting;
 use zarrd_store::{StoreError, UploadError};
 use zarrd_wire::{
     elements::{
         Extents,
         json::{Full, JsonError},
         npy::NpyHeaderError,
+        npz::NpzError,
     },
     problem::{Members, Problem, ProblemType},
 };
@@ -69,12 +71,22 @@ pub(crate) enum DecodeError {
         found: Vec<u64>,
     },
     /// The data type differs from that of the array.
-    #[error("the body has data type {found}, but the array has {expected}")]
+    #[error("the body has data type {found}, but the array has {expected}{}", unallowed(*.casting))]
     ElementType {
         /// The array's data type.
         expected: String,
         /// The data type of the received elements.
         found: String,
+        /// The rule that does not allow the conversion, if another one would.
+        casting: Option<Casting>,
+    },
+    /// The array cannot hold a value.
+    #[error("the element at {at:?}: {reason}")]
+    Unrepresentable {
+        /// The indices of the element.
+        at: Vec<u64>,
+        /// The reason, with the value.
+        reason: String,
     },
     /// The elements are in Fortran order and too large to transpose in memory.
     #[error(
@@ -85,6 +97,15 @@ pub(crate) enum DecodeError {
         size: u64,
         /// The limit, in bytes.
         limit: u64,
+    },
+    /// The `.npz` file is invalid.
+    #[error(transparent)]
+    Archive(#[from] NpzError),
+    /// The `.npz` file has two arrays of one name.
+    #[error("the .npz file has the array {name:?} twice")]
+    RepeatedMember {
+        /// The name.
+        name: String,
     },
     /// The header of the `.npy` file is invalid.
     #[error(transparent)]
@@ -114,9 +135,14 @@ pub(crate) enum DecodeError {
     Api(ApiError),
 }
 
+/// The end of a message about types that a rule keeps apart.
+fn unallowed(casting: Option<Casting>) -> String {
+    casting.map_or_else(String::new, |casting| format!(", and casting={casting} does not allow to convert it"))
+}
+
 impl DecodeError {
     /// Wraps the error for a body stream; [`from_stream_error`](Self::from_stream_error) unwraps it.
-    pub(super) fn into_stream_error(self) -> StoreError {
+    pub(in crate::array_api) fn into_stream_error(self) -> StoreError {
         match self {
             Self::Store(error) => error,
             other => StoreError::Upload(UploadError::Aborted(Box::new(other))),
@@ -162,10 +188,14 @@ impl From<DecodeError> for ApiError {
             DecodeError::Shape { .. }
             | DecodeError::ElementType { .. }
             | DecodeError::Json(JsonError::NotAList { .. }) => (ProblemType::BodyShapeMismatch, Members::default()),
-            DecodeError::Lengths { .. } | DecodeError::Header(_) | DecodeError::Json(JsonError::NotJson(_)) => {
-                (ProblemType::InvalidBody, Members::default())
-            }
+            DecodeError::Archive(NpzError::TooLarge { limit }) => return Self::body_too_large(limit),
+            DecodeError::Lengths { .. }
+            | DecodeError::Archive(_)
+            | DecodeError::RepeatedMember { .. }
+            | DecodeError::Header(_)
+            | DecodeError::Json(JsonError::NotJson(_)) => (ProblemType::InvalidBody, Members::default()),
             DecodeError::Element { at, .. }
+            | DecodeError::Unrepresentable { at, .. }
             | DecodeError::Json(JsonError::Element { at, .. } | JsonError::LargeElement { at }) => {
                 (ProblemType::InvalidElement, Members { element: Some(at), ..Members::default() })
             }

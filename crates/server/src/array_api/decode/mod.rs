@@ -6,6 +6,7 @@
 //! [stream](ElementSource::Fixed) with a [`DecodeError`].
 
 mod buffered;
+mod conversion;
 mod error;
 mod json;
 mod npy;
@@ -16,11 +17,14 @@ mod variable;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use conversion::Conversions;
 pub(crate) use error::DecodeError;
+pub(crate) use npy::peek_header;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use zarrd_array::{Arrays, Claim, ElementSource, Permit};
+use zarrd_cf::Encoding;
 use zarrd_meta::{ArrayModel, data_type::DataType};
 use zarrd_store::ByteStream;
 use zarrd_wire::{array::Format, elements::Extents};
@@ -37,6 +41,8 @@ pub(crate) struct ExpectedElements {
     data_type: DataType,
     /// The shape; for an append, open along the dimension that grows.
     extents: Extents,
+    /// The conversions from other types.
+    conversions: Conversions,
 }
 
 /// The elements of a body, complete or still streaming.
@@ -73,7 +79,7 @@ impl DecodeContext {
         match body_format(body.media_type.as_deref())? {
             Format::Npy => npy::decode(self, body, expected).await,
             Format::Json => json::decode(self, body, expected).await,
-            _ if expected.data_type.fixed_size().is_none() => raw::variable(self, body, expected).await,
+            _ if expected.body_type().fixed_size().is_none() => raw::variable(self, body, expected).await,
             _ => raw::fixed(body, &expected),
         }
     }
@@ -93,15 +99,20 @@ fn ready_stream(elements: impl Into<Bytes>) -> ByteStream {
 }
 
 impl ExpectedElements {
-    /// Expects elements of the array's data type.
-    pub(crate) fn new(model: &ArrayModel, extents: Extents) -> Self {
-        Self { data_type: model.data_type.clone(), extents }
+    /// Expects elements of an array, or what can be converted to them.
+    pub(crate) fn new(model: &ArrayModel, extents: Extents, conversions: Conversions) -> Self {
+        Self { data_type: model.data_type.clone(), extents, conversions }
     }
 
-    /// The size of all elements in bytes, or of one step if the shape is open; `None` for elements of variable length.
-    /// Saturates.
+    /// The data type of a body that does not name one: that of the array, or of its decoded elements.
+    fn body_type(&self) -> &DataType {
+        self.conversions.packed().map_or(&self.data_type, Encoding::data_type)
+    }
+
+    /// The size of all elements of a body in bytes, or of one step if the shape is open; `None` for elements of variable
+    /// length. Saturates.
     fn byte_len(&self) -> Option<u64> {
-        let size = self.data_type.fixed_size()? as u64;
+        let size = self.body_type().fixed_size()? as u64;
         match self.extents.elements() {
             Some(elements) => Some(elements.saturating_mul(size)),
             // The product overflows, but elements of size 0 take no bytes.

@@ -1,17 +1,25 @@
-//! `.npy` bodies. Their elements have the array's data type in any byte order. Fixed-length strings may be shorter than
-//! the array's, and convert to elements of variable length.
+//! `.npy` bodies. Their elements have the array's data type in any byte order, or one that can be converted to it.
+//! Fixed-length strings may be shorter than the array's, and convert to elements of variable length, or to the times that
+//! they denote.
+
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_array::ElementSource;
-use zarrd_codec::{ByteSwap, VariableElements};
+use zarrd_cf::Encoding;
+use zarrd_codec::ByteSwap;
 use zarrd_meta::data_type::DataType;
 use zarrd_store::ByteStream;
 use zarrd_wire::elements::npy::{NpyHeader, NpyHeaderError, header_len, parse_header};
 
 use super::{
-    DecodeContext, DecodeError, DecodedBody, ExpectedElements, buffered::BufferedBody, indices, ready_stream,
-    transcoder::ElementTranscoder, variable::VariableCollector,
+    DecodeContext, DecodeError, DecodedBody, ExpectedElements,
+    buffered::BufferedBody,
+    conversion::ElementStep,
+    indices, ready_stream,
+    transcoder::ElementTranscoder,
+    variable::{Collector, TimeCollector, VariableCollector},
 };
 use crate::request_body::ElementsBody;
 
@@ -19,14 +27,16 @@ use crate::request_body::ElementsBody;
 const CODE_POINT: usize = 4;
 
 /// The conversion from the file's elements to the array's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Conversion {
-    /// None, or padding to a larger size.
-    Fixed,
+    /// That of elements of a fixed size.
+    Fixed(ElementStep),
     /// Fixed-length UTF-32 to strings of variable length.
     Texts,
     /// Fixed-length bytes to bytes of variable length.
     Bytes,
+    /// Fixed-length UTF-32 to the times that they denote.
+    Times(Arc<Encoding>),
 }
 
 pub(super) async fn decode(
@@ -35,11 +45,11 @@ pub(super) async fn decode(
     expected_elements: ExpectedElements,
 ) -> Result<DecodedBody, DecodeError> {
     let (head, remainder) = read_head(&mut body.stream).await?;
-    let conversion = conversion(&head.data_type, &expected_elements.data_type)?;
-    if !expected_elements.extents.fit(&head.shape) {
+    let conversion = conversion(&head.data_type, &expected_elements)?;
+    let Some(aligned) = expected_elements.extents.aligned(&head.shape) else {
         return Err(DecodeError::Shape { expected: expected_elements.extents, found: head.shape });
-    }
-    let count = expected_elements.step_count(&head.shape);
+    };
+    let count = expected_elements.step_count(&aligned);
     let shape: Vec<Option<u64>> = head.shape.iter().copied().map(Some).collect();
     let size = head.data_type.fixed_size().unwrap_or(0);
     let expected = byte_len(&head.shape, size);
@@ -48,15 +58,18 @@ pub(super) async fn decode(
         return Err(DecodeError::Length { expected, found });
     }
     let swap = ByteSwap::new(&head.data_type, &head.order);
-    let transcoder = ElementTranscoder {
-        expected: Some(expected),
-        extents: shape,
-        data_type: expected_elements.data_type,
-        size,
-        swap,
+    let step = match &conversion {
+        Conversion::Fixed(step) => step.clone(),
+        Conversion::Texts | Conversion::Bytes | Conversion::Times(_) => ElementStep::Keep,
     };
+    let data_type = match &step {
+        ElementStep::Keep => expected_elements.data_type,
+        ElementStep::Convert(_) | ElementStep::Encode(..) => head.data_type.clone(),
+    };
+    let is_fixed = matches!(conversion, Conversion::Fixed(_));
+    let transcoder = ElementTranscoder { expected: Some(expected), extents: shape, data_type, step, size, swap };
     let is_transposed = head.fortran_order && head.shape.iter().filter(|extent| **extent != 1).count() > 1;
-    if !is_transposed && conversion == Conversion::Fixed {
+    if !is_transposed && is_fixed {
         let stream = stream::iter([Ok(remainder.bytes.freeze())]).chain(body.stream).boxed();
         return Ok(DecodedBody { elements: ElementSource::Fixed(transcoder.transcode(stream)), count, memory: None });
     }
@@ -79,13 +92,41 @@ pub(super) async fn decode(
     let elements = context.run_decoder(work, move || {
         let bytes = if is_transposed { to_c_order(&bytes, size, &head.shape).into() } else { bytes };
         Ok(match conversion {
-            Conversion::Fixed => ElementSource::Fixed(transcoder.transcode(ready_stream(bytes))),
-            Conversion::Texts | Conversion::Bytes => {
-                ElementSource::Variable(transcoder.variable(conversion, bytes, limit)?)
+            Conversion::Fixed(_) => ElementSource::Fixed(transcoder.transcode(ready_stream(bytes))),
+            Conversion::Bytes => {
+                let elements = VariableCollector::new(&transcoder.data_type, limit);
+                transcoder
+                    .collect(bytes, Collector::Elements(elements), |element| Some(trim_padding(element).to_vec()))?
+            }
+            Conversion::Texts => {
+                let elements = VariableCollector::new(&transcoder.data_type, limit);
+                transcoder
+                    .collect(bytes, Collector::Elements(elements), |element| text(element).map(String::into_bytes))?
+            }
+            Conversion::Times(encoding) => {
+                let times = Collector::Times(TimeCollector::new(&encoding, limit));
+                transcoder.collect(bytes, times, |element| text(element).map(String::into_bytes))?
             }
         })
     });
     Ok(DecodedBody { elements: elements.await?, count, memory })
+}
+
+/// Reads the header of a body, which is put back.
+pub(crate) async fn peek_header(body: &mut ElementsBody) -> Result<NpyHeader, DecodeError> {
+    let mut received = BytesMut::new();
+    let header = loop {
+        if let Some(len) = header_len(&received)?.filter(|len| *len <= received.len()) {
+            break parse_header(received.get(..len).unwrap_or_default())?;
+        }
+        match body.stream.try_next().await? {
+            Some(data) => received.extend_from_slice(&data),
+            None => return Err(NpyHeaderError::Ended.into()),
+        }
+    };
+    let rest = std::mem::replace(&mut body.stream, stream::empty().boxed());
+    body.stream = stream::iter([Ok(received.freeze())]).chain(rest).boxed();
+    Ok(header)
 }
 
 /// The bytes received after the header.
@@ -116,15 +157,22 @@ fn byte_len(shape: &[u64], size: usize) -> u64 {
 }
 
 /// Returns the conversion from the file's data type to the array's.
-fn conversion(found: &DataType, expected_elements: &DataType) -> Result<Conversion, DecodeError> {
+fn conversion(found: &DataType, expected: &ExpectedElements) -> Result<Conversion, DecodeError> {
+    let (conversions, data_type) = (&expected.conversions, &expected.data_type);
     // Elements of size 0 have no bytes to pad.
-    let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= expected_elements.fixed_size();
-    match (kind(found), kind(expected_elements), expected_elements.name().as_str()) {
-        _ if found == expected_elements => Ok(Conversion::Fixed),
-        (Some('U'), Some('U'), _) | (Some('S'), Some('S'), _) if fits() => Ok(Conversion::Fixed),
+    let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= data_type.fixed_size();
+    if let Some(step) = conversions.step(found, data_type) {
+        return Ok(Conversion::Fixed(step));
+    }
+    match (kind(found), kind(data_type), data_type.name().as_str()) {
+        (Some('U'), Some('U'), _) | (Some('S'), Some('S'), _) if fits() => Ok(Conversion::Fixed(ElementStep::Keep)),
         (Some('U'), _, "string") => Ok(Conversion::Texts),
         (Some('S'), _, "bytes") => Ok(Conversion::Bytes),
-        _ => Err(DecodeError::ElementType { expected: expected_elements.to_string(), found: found.to_string() }),
+        (Some('U'), ..) if data_type.number().is_some() => match conversions.times() {
+            Some(times) => Ok(Conversion::Times(times.clone())),
+            None => Err(conversions.mismatch(found, data_type)),
+        },
+        _ => Err(conversions.mismatch(found, data_type)),
     }
 }
 
@@ -135,20 +183,21 @@ fn kind(data_type: &DataType) -> Option<char> {
 }
 
 impl ElementTranscoder {
-    /// Converts padded elements to elements of variable length.
-    fn variable(&self, conversion: Conversion, bytes: Bytes, limit: u64) -> Result<VariableElements, DecodeError> {
+    /// Collects padded elements, each of which is converted; `None` if it is invalid.
+    fn collect(
+        &self,
+        bytes: Bytes,
+        mut elements: Collector,
+        convert: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Result<ElementSource, DecodeError> {
         let bytes = self.swap.apply(bytes);
-        let mut elements = VariableCollector::new(&self.data_type, limit);
         let count = self.extents.iter().flatten().fold(1_u64, |count, extent| count.saturating_mul(*extent));
-        let mut push = |number: u64, element: &[u8]| match conversion {
-            Conversion::Texts => {
-                let Some(text) = text(element) else {
-                    let at = indices(&self.extents, number);
-                    return Err(DecodeError::Element { at, flaw: "invalid code point" });
-                };
-                elements.push(text.as_bytes(), &self.extents)
-            }
-            Conversion::Bytes | Conversion::Fixed => elements.push(trim_padding(element), &self.extents),
+        let mut push = |number: u64, element: &[u8]| {
+            let Some(element) = convert(element) else {
+                let at = indices(&self.extents, number);
+                return Err(DecodeError::Element { at, flaw: "invalid code point" });
+            };
+            elements.push(&element, &self.extents)
         };
         match self.size {
             // NumPy allows strings of length 0. The collector's limit ends the loop.

@@ -3,13 +3,13 @@
 
 use bytes::{Buf, BytesMut};
 use zarrd_array::ElementSource;
-use zarrd_codec::{ByteSwap, VariableElements};
+use zarrd_codec::ByteSwap;
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
     buffered::BufferedBody,
     transcoder::ElementTranscoder,
-    variable::{VariableCollector, count_steps},
+    variable::{Collector, count_steps},
 };
 use crate::request_body::ElementsBody;
 
@@ -31,11 +31,15 @@ pub(super) fn fixed(body: ElementsBody, expected_elements: &ExpectedElements) ->
             _ => (found, found.and_then(|found| found.checked_div(step))),
         },
     };
+    let data_type = expected_elements.body_type();
+    let conversions = &expected_elements.conversions;
+    let step = conversions.step(data_type, &expected_elements.data_type);
     let transcoder = ElementTranscoder {
         expected,
         extents: expected_elements.extents.dimensions().to_vec(),
-        data_type: expected_elements.data_type.clone(),
-        size: expected_elements.data_type.fixed_size().unwrap_or(0),
+        data_type: data_type.clone(),
+        step: step.ok_or_else(|| conversions.mismatch(data_type, &expected_elements.data_type))?,
+        size: data_type.fixed_size().unwrap_or(0),
         swap: ByteSwap::None,
     };
     Ok(DecodedBody { elements: ElementSource::Fixed(transcoder.transcode(body.stream)), count, memory: None })
@@ -53,14 +57,14 @@ pub(super) async fn variable(
     let limit = context.text_limit;
     let (elements, count) =
         context.run_decoder(bytes.len() as u64, move || decode_variable(&bytes, &expected_elements, limit)).await?;
-    Ok(DecodedBody { elements: ElementSource::Variable(elements), count, memory })
+    Ok(DecodedBody { elements, count, memory })
 }
 
 fn decode_variable(
     body: &[u8],
     expected_elements: &ExpectedElements,
     limit: u64,
-) -> Result<(VariableElements, Option<u64>), DecodeError> {
+) -> Result<(ElementSource, Option<u64>), DecodeError> {
     let invalid_lengths = || DecodeError::Lengths { size: body.len() as u64 };
     let mut bytes = body;
     let found = bytes.try_get_u32_le().map_err(|_| invalid_lengths())?;
@@ -70,7 +74,8 @@ fn decode_variable(
         return Err(invalid_lengths());
     }
     let extents = expected_elements.extents.dimensions();
-    let mut elements = VariableCollector::new(&expected_elements.data_type, limit);
+    let times = expected_elements.conversions.times().filter(|_| expected_elements.data_type.fixed_size().is_some());
+    let mut elements = Collector::new(&expected_elements.data_type, times, limit);
     for _ in 0..found {
         let len = bytes.try_get_u32_le().map_err(|_| invalid_lengths())?;
         let (element, rest) = bytes.split_at_checked(len as usize).ok_or_else(invalid_lengths)?;

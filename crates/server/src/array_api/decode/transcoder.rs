@@ -6,7 +6,11 @@ use zarrd_codec::ByteSwap;
 use zarrd_meta::data_type::{DataType, Number};
 use zarrd_store::ByteStream;
 
-use super::{DecodeError, indices};
+use super::{
+    DecodeError,
+    conversion::{ElementStep, RejectedElement},
+    indices,
+};
 
 /// The approximate size, in bytes, of the blocks of padded elements.
 const BLOCK_SIZE: usize = 256 << 10;
@@ -17,8 +21,10 @@ pub(super) struct ElementTranscoder {
     pub(super) expected: Option<u64>,
     /// The extents of the elements, for the indices in errors.
     pub(super) extents: Vec<Option<u64>>,
-    /// The array's data type.
+    /// The data type of received elements, or that of the array to which they are padded.
     pub(super) data_type: DataType,
+    /// The conversion to the array's elements, after the byte swap.
+    pub(super) step: ElementStep,
     /// The size of a received element, in bytes.
     pub(super) size: usize,
     /// The byte swap to apply before anything else.
@@ -85,7 +91,10 @@ impl Transcoding {
 
     fn is_passthrough(&self) -> bool {
         let transcoder = &self.transcoder;
-        transcoder.swap == ByteSwap::None && transcoder.wider_size().is_none() && !transcoder.needs_validation()
+        transcoder.swap == ByteSwap::None
+            && transcoder.wider_size().is_none()
+            && !transcoder.needs_validation()
+            && matches!(transcoder.step, ElementStep::Keep)
     }
 
     fn count(&mut self, len: usize) -> Result<(), DecodeError> {
@@ -109,9 +118,10 @@ impl Transcoding {
     fn next_elements(&mut self) -> Result<Option<Bytes>, DecodeError> {
         let size = self.transcoder.size.max(1);
         let complete = self.buffered.len() / size;
-        let count = match self.transcoder.wider_size() {
-            Some(wider) => complete.min((BLOCK_SIZE / wider).max(1)),
-            None => complete,
+        let count = match (self.transcoder.wider_size(), &self.transcoder.step) {
+            (Some(wider), _) => complete.min((BLOCK_SIZE / wider).max(1)),
+            (None, ElementStep::Keep) => complete,
+            (None, _) => complete.min((BLOCK_SIZE / size).max(1)),
         };
         if count == 0 {
             // A partial element at the end is emitted for the consumer to report.
@@ -121,11 +131,20 @@ impl Transcoding {
         let mut elements = self.buffered.split_to(count.saturating_mul(size));
         self.transcoder.swap.apply_in_place(&mut elements);
         self.validate(&elements)?;
+        let converted = self.transcoder.step.apply(&elements).map_err(|rejected| self.rejected(rejected))?;
         self.emitted = self.emitted.saturating_add(count as u64);
+        if let Some(converted) = converted {
+            return Ok(Some(converted.into()));
+        }
         Ok(Some(match self.transcoder.wider_size() {
             None => elements.freeze(),
             Some(wider) => widen(&elements, size, wider),
         }))
+    }
+
+    fn rejected(&self, RejectedElement { index, reason }: RejectedElement) -> DecodeError {
+        let at = indices(&self.transcoder.extents, self.emitted.saturating_add(index));
+        DecodeError::Unrepresentable { at, reason }
     }
 
     fn validate(&self, elements: &[u8]) -> Result<(), DecodeError> {

@@ -1,9 +1,76 @@
-//! Elements of variable length.
+//! Elements of variable length, and texts that become times.
 
+use std::sync::Arc;
+
+use zarrd_array::ElementSource;
+use zarrd_cf::Encoding;
 use zarrd_codec::{BudgetExceeded, VariableBuilder, VariableElements};
 use zarrd_meta::data_type::DataType;
 
-use super::{DecodeError, ExpectedElements, indices};
+use super::{DecodeError, ExpectedElements, indices, ready_stream};
+
+/// Collects elements of variable length: as they are, or as the times that their texts denote.
+pub(super) enum Collector {
+    Elements(VariableCollector),
+    Times(TimeCollector),
+}
+
+/// Collects texts of times as the numbers that an array has in their place.
+pub(super) struct TimeCollector {
+    encoding: Arc<Encoding>,
+    elements: Vec<u8>,
+    limit: u64,
+    count: u64,
+}
+
+impl Collector {
+    /// Accepts elements of up to `limit` bytes in total; texts of times if there is an encoding.
+    pub(super) fn new(data_type: &DataType, times: Option<&Arc<Encoding>>, limit: u64) -> Self {
+        match times {
+            Some(encoding) => Self::Times(TimeCollector::new(encoding, limit)),
+            None => Self::Elements(VariableCollector::new(data_type, limit)),
+        }
+    }
+
+    pub(super) fn push(&mut self, element: &[u8], extents: &[Option<u64>]) -> Result<(), DecodeError> {
+        match self {
+            Self::Elements(elements) => elements.push(element, extents),
+            Self::Times(times) => times.push(element, extents),
+        }
+    }
+
+    pub(super) fn finish(self) -> ElementSource {
+        match self {
+            Self::Elements(elements) => ElementSource::Variable(elements.finish()),
+            Self::Times(times) => ElementSource::Fixed(ready_stream(times.finish())),
+        }
+    }
+}
+
+impl TimeCollector {
+    /// Accepts times of up to `limit` bytes in total.
+    pub(super) fn new(encoding: &Arc<Encoding>, limit: u64) -> Self {
+        Self { encoding: encoding.clone(), elements: Vec::new(), limit, count: 0 }
+    }
+
+    pub(super) fn push(&mut self, text: &[u8], extents: &[Option<u64>]) -> Result<(), DecodeError> {
+        let at = || indices(extents, self.count);
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Err(DecodeError::Element { at: at(), flaw: "it is not UTF-8" });
+        };
+        let encoded = self.encoding.encode_text(text, &mut self.elements);
+        encoded.map_err(|error| DecodeError::Unrepresentable { at: at(), reason: error.to_string() })?;
+        self.count = self.count.saturating_add(1);
+        match self.elements.len() as u64 > self.limit {
+            true => Err(DecodeError::TooLarge { limit: self.limit }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.elements
+    }
+}
 
 /// Collects elements of variable length and validates each against the data type.
 pub(super) struct VariableCollector {
