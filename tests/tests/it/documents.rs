@@ -1,6 +1,6 @@
 //! The documents are short, complete and true: lengths, links, and the tables that the code decides.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{collections::BTreeSet, ffi::OsStr, fs, process::Command};
 
 use zarrd_tests::{
     binary::{workspace, zarrd},
@@ -244,9 +244,9 @@ fn every_parameter_and_header_is_in_the_reference() {
 }
 
 /// The output of `zarrd help` for these commands.
-fn help(commands: &[&str]) -> String {
+fn help(commands: &[impl AsRef<OsStr>]) -> String {
     let output = Command::new(zarrd()).arg("help").args(commands).output().unwrap();
-    assert!(output.status.success(), "{commands:?}");
+    assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -255,6 +255,23 @@ fn flags(text: &str) -> BTreeSet<String> {
     let words = text.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '-'));
     let flags = words.filter(|word| word.starts_with("--") && word.len() > 4 && !word.starts_with("---"));
     flags.map(|word| word.trim_end_matches('-').to_owned()).collect()
+}
+
+/// The commands that `zarrd help` lists, and those below them.
+fn all_commands() -> Vec<Vec<String>> {
+    let listed = |above: &[String]| -> Vec<Vec<String>> {
+        let text = help(above);
+        let commands = text.split("\nCommands:\n").nth(1).unwrap_or_default();
+        let lines = commands.lines().take_while(|line| !line.is_empty());
+        // The description of a command may continue on a line that is indented further.
+        let names = lines.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+        let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+        names.map(|name| [above, &[name.to_owned()]].concat()).collect()
+    };
+    let commands = listed(&[]);
+    let below: Vec<_> = commands.iter().flat_map(|command| listed(command)).collect();
+    assert!(commands.len() >= 16 && below.len() >= 4, "{commands:?} {below:?}");
+    [commands, below].concat()
 }
 
 #[test]
@@ -267,12 +284,7 @@ fn every_flag_of_serve_is_in_the_reference() {
 
 #[test]
 fn flags_of_zarrd_in_documents_exist() {
-    let commands = [
-        "serve", "import", "export", "ls", "tree", "info", "get", "stats", "check", "compact", "copy", "health",
-        "share", "login", "logout",
-    ];
-    let mut known: BTreeSet<String> = commands.iter().flat_map(|command| flags(&help(&[command]))).collect();
-    known.extend(["create", "list", "revoke", "rotate"].iter().flat_map(|command| flags(&help(&["token", command]))));
+    let known: BTreeSet<String> = all_commands().iter().flat_map(|command| flags(&help(command))).collect();
     for page in user_pages() {
         for (number, line) in page.text.lines().enumerate() {
             // Of a line with several programs, what follows zarrd, up to the end of its command.
@@ -290,7 +302,7 @@ fn flags_of_zarrd_in_documents_exist() {
 #[test]
 fn every_exit_code_is_in_the_reference() {
     let documented = first_cells(&read("docs/reference/exit-codes.md"));
-    let help = help(&[]);
+    let help = help(&[""; 0]);
     let table = help.split("Exit codes:").nth(1).unwrap();
     let codes = table.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u8>().ok());
     let codes: Vec<_> = codes.collect();
