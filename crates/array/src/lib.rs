@@ -101,6 +101,6 @@ pub use result::ArrayResult;
 pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};
 pub use zarrd_operations::{
-    AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget, LossPolicy, NodeInfo,
-    NodeRejection, WriteReport,
+    AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
+    LossPolicy, NodeInfo, NodeRejection, WriteReport,
 };

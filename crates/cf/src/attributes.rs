@@ -162,11 +162,7 @@ impl FillValues {
 }
 
 /// The element that stands for a missing one: `_FillValue`, or else the first `missing_value`.
-pub(crate) fn missing_element(
-    attributes: &Json,
-    number: Number,
-    dialect: Dialect,
-) -> Result<Option<Scalar>, CfError> {
+pub(crate) fn missing_element(attributes: &Json, number: Number, dialect: Dialect) -> Result<Option<Scalar>, CfError> {
     for name in [FILL_VALUE, MISSING_VALUE] {
         let Some(scalar) = read_scalars(attributes, name)?.into_iter().next() else { continue };
         return Ok(Some(match scalar {

@@ -154,8 +154,8 @@ pub use base_url::{BaseUrl, BaseUrlError};
 pub use connection::{BuildError, ClientBuilder, Connection};
 pub use error::TransportError;
 pub use node::{
-    AppendOptions, Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeClient, NodeDocuments, NodeEntry, NodeError,
-    NodeKind, Patch, UpdatedNode,
+    AppendOptions, Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeClient, NodeDocuments,
+    NodeEntry, NodeError, NodeKind, Patch, UpdatedNode,
 };
 pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};
@@ -171,8 +171,8 @@ pub use zarrd_meta::{
     zom::{self, Zom},
 };
 pub use zarrd_operations::{
-    AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget, LossPolicy, NodeInfo,
-    NodeRejection, WriteReport,
+    AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
+    LossPolicy, NodeInfo, NodeRejection, WriteReport,
 };
 pub use zarrd_store::{
     ByteRange, ByteRangeError, ByteStream, Cursor, DirPage, Entry, GetResult, Key, KeyCount, KeyError, KeyPage,

@@ -31,9 +31,18 @@ pub struct Unrepresentable {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Steps {
-    Numbers { from: Number, to: Number, casting: Casting, name: String },
+    Numbers {
+        from: Number,
+        to: Number,
+        casting: Casting,
+        name: String,
+    },
     /// The lengths of the counts in nanoseconds.
-    Times { from: i128, to: i128, name: String },
+    Times {
+        from: i128,
+        to: i128,
+        name: String,
+    },
 }
 
 /// The value of a number.
@@ -251,10 +260,7 @@ mod tests {
         assert_eq!(convert(Float64, Int64, Unsafe, &f64::NAN.to_le_bytes()), Err(Some("NaN".into())));
         assert_eq!(convert(Float64, Float32, SameKind, &0.1_f64.to_le_bytes()), Ok(0.1_f32.to_le_bytes().into()));
         assert_eq!(convert(Float64, Float32, SameKind, &1e300_f64.to_le_bytes()), Err(Some(1e300_f64.to_string())));
-        assert_eq!(
-            convert(Float64, Float32, Unsafe, &1e300_f64.to_le_bytes()),
-            Ok(f32::INFINITY.to_le_bytes().into())
-        );
+        assert_eq!(convert(Float64, Float32, Unsafe, &1e300_f64.to_le_bytes()), Ok(f32::INFINITY.to_le_bytes().into()));
         let infinite = f64::NEG_INFINITY.to_le_bytes();
         assert_eq!(convert(Float64, Float16, SameKind, &infinite), Ok(f16::NEG_INFINITY.to_le_bytes().into()));
         assert_eq!(convert(UInt32, Float16, SameKind, &70_000_u32.to_le_bytes()), Err(Some("70000".into())));
@@ -266,7 +272,10 @@ mod tests {
         let double = [1.5_f64.to_le_bytes(), (-2.0_f64).to_le_bytes()].concat();
         assert_eq!(convert(Complex64, Complex128, Safe, &complex), Ok(double));
         // 2⁶⁴ − 1 rounded once; the nearest float32 of the nearest float64 is the same here, but not in general.
-        assert_eq!(convert(UInt64, Float32, SameKind, &[255; 8]), Ok(18_446_744_073_709_551_616_f32.to_le_bytes().into()));
+        assert_eq!(
+            convert(UInt64, Float32, SameKind, &[255; 8]),
+            Ok(18_446_744_073_709_551_616_f32.to_le_bytes().into())
+        );
     }
 
     #[test]

@@ -190,14 +190,16 @@ pub struct AppendAnswer {
 
 impl From<AppendReport> for AppendAnswer {
     fn from(report: AppendReport) -> Self {
-        let AppendReport { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried } = report;
+        let AppendReport { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried } =
+            report;
         Self { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried }
     }
 }
 
 impl From<AppendAnswer> for AppendReport {
     fn from(answer: AppendAnswer) -> Self {
-        let AppendAnswer { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried } = answer;
+        let AppendAnswer { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried } =
+            answer;
         Self { dimension, before, after, arrays, chunks_written, chunks_erased, conflicts_retried }
     }
 }

@@ -49,9 +49,8 @@ fn datasets_of_numpy_grow_together() {
 
 /// A group with `time` and `rain` of no steps.
 async fn declare(server: &Server) {
-    let array = |shape: &[u64], dtype: &str, dims: &[&str]| {
-        json!({"shape": shape, "dtype": dtype, "dimension_names": dims})
-    };
+    let array =
+        |shape: &[u64], dtype: &str, dims: &[&str]| json!({"shape": shape, "dtype": dtype, "dimension_names": dims});
     let zom = json!({"zarr_format": 3, "node_type": "group", "members": {
         "time": array(&[0], "int64", &["time"]), "rain": array(&[0, 2], "float32", &["time", "x"])}});
     let declared = server.request(Method::PUT, "/node/w").body(zom.to_string()).send().await.unwrap();
@@ -115,7 +114,8 @@ async fn kills_leave_whole_datasets() {
         let deadline = tokio::time::Instant::now() + Duration::from_millis(300 + 70 * round);
         while tokio::time::Instant::now() < deadline {
             let body = dataset(next);
-            let request = server.request(Method::POST, "/node/w?append=time").header("content-type", "application/x-npz");
+            let request =
+                server.request(Method::POST, "/node/w?append=time").header("content-type", "application/x-npz");
             let sent = request.body(body).send().await.unwrap();
             assert_eq!(sent.status(), StatusCode::OK);
             next += 1;
@@ -138,7 +138,8 @@ fn dataset(time: u64) -> Vec<u8> {
         [zarrd_wire::elements::npy::render_header(&format!("'{descr}'"), shape), bytes].concat()
     };
     let rain = [time as f32, 1.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let members = [("time.npy", npy("<i8", &[1], time.to_le_bytes().to_vec())), ("rain.npy", npy("<f4", &[1, 2], rain))];
+    let members =
+        [("time.npy", npy("<i8", &[1], time.to_le_bytes().to_vec())), ("rain.npy", npy("<f4", &[1, 2], rain))];
     stored_archive(&members)
 }
 
@@ -160,5 +161,6 @@ fn stored_archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     }
     let [start, len] = [file.len(), directory.len()].map(|len| u32::try_from(len).unwrap().to_le_bytes());
     let count = u16::try_from(members.len()).unwrap().to_le_bytes();
-    [file, directory, b"PK\x05\x06\0\0\0\0".to_vec(), [count, count].concat(), [len, start].concat(), vec![0; 2]].concat()
+    [file, directory, b"PK\x05\x06\0\0\0\0".to_vec(), [count, count].concat(), [len, start].concat(), vec![0; 2]]
+        .concat()
 }

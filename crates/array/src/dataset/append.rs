@@ -194,9 +194,11 @@ impl DatasetAppend {
             let growth = Growth::new(&array.resolved, array.array.axis, count);
             growths.push(growth.map_err(|source| in_array(array.name, source))?);
         }
-        let patches: Vec<_> = arrays.iter().zip(&growths).map(|(array, growth)| {
-            (&array.array.target.path, &*array.resolved, growth_patch(&growth.shape))
-        }).collect();
+        let patches: Vec<_> = arrays
+            .iter()
+            .zip(&growths)
+            .map(|(array, growth)| (&array.array.target.path, &*array.resolved, growth_patch(&growth.shape)))
+            .collect();
         let change_set = plan_array_updates(&self.context, &self.path, &patches).await?;
         let consolidated = change_set.consolidated();
         let documents = change_set.stage(&**self.context.writes()?).await?;
@@ -209,7 +211,8 @@ impl DatasetAppend {
         }
         let context = &self.context;
         let _no_waiting = context.no_waiting();
-        let names = |paths: &[NodePath]| paths.iter().map(|path| path.relative().as_bytes().to_vec()).collect::<Vec<_>>();
+        let names =
+            |paths: &[NodePath]| paths.iter().map(|path| path.relative().as_bytes().to_vec()).collect::<Vec<_>>();
         let document_names = lock.map(names).unwrap_or_default();
         let _documents = context.document_locks.lock_shared(document_names.iter().map(Vec::as_slice)).await;
         let keys = staged().flat_map(StagedChunk::keys).map(Key::as_bytes);
@@ -310,11 +313,7 @@ impl DatasetAppend {
     }
 
     /// Encodes and stages the chunks of the new elements of all arrays.
-    async fn write(
-        &self,
-        arrays: &[CurrentArray<'_>],
-        growths: Vec<Growth>,
-    ) -> Result<Vec<ArrayChunks>, DatasetError> {
+    async fn write(&self, arrays: &[CurrentArray<'_>], growths: Vec<Growth>) -> Result<Vec<ArrayChunks>, DatasetError> {
         let mut written = Vec::with_capacity(arrays.len());
         let mut chunks = 0_u64;
         for (array, Growth { array: grown, region, .. }) in arrays.iter().zip(growths) {

@@ -125,9 +125,7 @@ impl Continuity {
 /// The order of labels that are there.
 fn order_of(data_type: &DataType, labels: &[&[u8]]) -> Order {
     let keys: Vec<Key> = labels.iter().map(|label| key(data_type, label)).collect();
-    let all = |wanted| {
-        keys.windows(2).all(|pair| matches!(pair, [one, next] if compare(*one, *next) == Some(wanted)))
-    };
+    let all = |wanted| keys.windows(2).all(|pair| matches!(pair, [one, next] if compare(*one, *next) == Some(wanted)));
     match keys.as_slice() {
         [] => Order::Free,
         [Key::Integer(_) | Key::Float(_)] => Order::Open,

@@ -5,6 +5,6 @@
 //! written, as often as other writers were faster.
 
 pub(crate) mod append;
-mod coordinate;
 mod continuity;
+mod coordinate;
 pub(crate) mod error;

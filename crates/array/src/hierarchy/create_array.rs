@@ -20,7 +20,12 @@ use crate::{
         shared_commit,
         tree::NodeTree,
     },
-    node::{array::Array, keys::node_prefix, read_set::{NodeVersions, ReadSet}, resolved::ResolvedArray},
+    node::{
+        array::Array,
+        keys::node_prefix,
+        read_set::{NodeVersions, ReadSet},
+        resolved::ResolvedArray,
+    },
     retry::MAX_ATTEMPTS,
     write::{
         commit::stores_alike,

@@ -125,7 +125,8 @@ async fn mismatching_append_changes_nothing() {
     let scalar = ElementSource::Scalar(vec![1, 2, 3]);
     let error = append("0").await.unwrap().execute(None, scalar).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 2, found: 3 }), "{error:?}");
-    let error = append("0").await.unwrap().execute(Some(u64::MAX), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
+    let error =
+        append("0").await.unwrap().execute(Some(u64::MAX), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}");
     let error = append("0").await.unwrap().execute(Some(1 << 40), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");

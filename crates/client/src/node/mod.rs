@@ -22,8 +22,8 @@ use self::request::NodeRequest;
 pub use self::{
     error::NodeError,
     options::{
-        AppendOptions, Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeEntry, NodeKind, Patch,
-        UpdatedNode,
+        AppendOptions, Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeEntry,
+        NodeKind, Patch, UpdatedNode,
     },
 };
 use crate::{BaseUrl, BuildError, ClientBuilder, Connection, retry::Idempotency, transport::Transport};

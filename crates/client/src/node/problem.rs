@@ -30,12 +30,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (ProblemType::NoSuchNode, _) => NodeError::NoSuchNode { path },
         (ProblemType::NotAnArray, _) => NodeError::NotAnArray { path },
         (ProblemType::NotAGroup, _) => NodeError::NotAGroup { path },
-        (ProblemType::DatasetMismatch, _) => NodeError::DatasetMismatch {
-            path,
-            missing: members.missing,
-            unexpected: members.unexpected,
-            detail,
-        },
+        (ProblemType::DatasetMismatch, _) => {
+            NodeError::DatasetMismatch { path, missing: members.missing, unexpected: members.unexpected, detail }
+        }
         (ProblemType::DiscontinuousCoordinate, _) => {
             NodeError::Discontinuous { path, dimension: members.name, label: members.label, detail }
         }

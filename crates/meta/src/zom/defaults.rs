@@ -43,9 +43,10 @@ pub(super) fn complete(document: &Json, format: ZomFormat) -> Json {
 /// The shape of the chunks of an array, whose elements have this size in bytes; `None` for variable length.
 pub(super) fn chunk_shape(shape: &[u64], element_size: Option<usize>) -> Vec<u64> {
     let size = element_size.map_or(VARIABLE_SIZE, |size| size as u64).max(1);
-    let mut chunks: Vec<u64> =
-        shape.iter().map(|extent| if *extent == 0 { GROWING_EXTENT } else { *extent }).collect();
-    let bytes = |chunks: &[u64]| chunks.iter().fold(u128::from(size), |product, extent| product.saturating_mul(u128::from(*extent)));
+    let mut chunks: Vec<u64> = shape.iter().map(|extent| if *extent == 0 { GROWING_EXTENT } else { *extent }).collect();
+    let bytes = |chunks: &[u64]| {
+        chunks.iter().fold(u128::from(size), |product, extent| product.saturating_mul(u128::from(*extent)))
+    };
     while bytes(&chunks) > u128::from(MAX_CHUNK) {
         let longest = chunks.iter().copied().max().unwrap_or(1);
         if longest <= 1 {
@@ -177,7 +178,8 @@ mod tests {
         ] {
             assert_eq!(parse(declaration.clone()), Ok(expected.clone()), "{declaration}");
         }
-        let group = json!({"zarr_format": 3, "node_type": "group", "members": {"a": {"shape": [4, 3], "dtype": "int16"}}});
+        let group =
+            json!({"zarr_format": 3, "node_type": "group", "members": {"a": {"shape": [4, 3], "dtype": "int16"}}});
         assert_eq!(parse(group).unwrap()["members"]["a"], expected);
         let codecs = |dtype: Value| parse(json!({"shape": [2], "dtype": dtype})).unwrap();
         assert_eq!(codecs(json!("string"))["codecs"][0], json!({"name": "vlen-utf8"}));

@@ -16,8 +16,8 @@ mod steps;
 mod write;
 
 pub(crate) use chunks::chunks;
-pub(crate) use decode::DecodeError;
-pub(crate) use read::{get, head, post};
 pub(crate) use create::create;
 pub(crate) use dataset::append as append_dataset;
+pub(crate) use decode::DecodeError;
+pub(crate) use read::{get, head, post};
 pub(crate) use write::{append, put};

@@ -35,7 +35,10 @@ impl From<DatasetError> for ApiError {
             }
             DatasetError::Discontinuous { path, name, index, label, last, .. } => {
                 let (label, last) = (Some(label), last.map(Value::from));
-                (ProblemType::DiscontinuousCoordinate, Members { label, last, element: Some(vec![index]), ..of(&path, name) })
+                (
+                    ProblemType::DiscontinuousCoordinate,
+                    Members { label, last, element: Some(vec![index]), ..of(&path, name) },
+                )
             }
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))

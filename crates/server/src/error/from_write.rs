@@ -33,10 +33,9 @@ impl From<WriteError> for ApiError {
             WriteError::Dimension { .. } => {
                 (ProblemType::InvalidParameter, Members { parameter: Some(APPEND.to_owned()), ..Members::default() })
             }
-            WriteError::UnknownDimension { name, known } => (
-                ProblemType::UnknownDimension,
-                Members { name: Some(name), known: Some(known), ..Members::default() },
-            ),
+            WriteError::UnknownDimension { name, known } => {
+                (ProblemType::UnknownDimension, Members { name: Some(name), known: Some(known), ..Members::default() })
+            }
             WriteError::RepeatedIndex { dimension, index } => {
                 let (dimension, index) = (Some(dimension as u64), i64::try_from(index).ok());
                 (ProblemType::InvalidSelection, Members { dimension, index, ..Members::default() })

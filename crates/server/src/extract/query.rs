@@ -5,9 +5,9 @@ use http::request::Parts;
 use zarrd_meta::{Dialect, NodePath};
 use zarrd_operations::{ExistingDocuments, LossPolicy};
 use zarrd_wire::query::{
-    AppendQuery, CONVERT, ChunksQuery, Confirmation, CreateQuery, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
-    NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE, WriteQuery,
-    parse_key_write,
+    AppendQuery, CONVERT, ChunksQuery, Confirmation, CreateQuery, ElementsQuery, ListQuery, NODE_POST_PARAMETERS,
+    NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE,
+    WriteQuery, parse_key_write,
 };
 
 use crate::{app::App, error::ApiError};

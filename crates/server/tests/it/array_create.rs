@@ -22,7 +22,10 @@ async fn npy_files_become_arrays() {
     let file = npy("<f4", &[2, 3], &singles(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
     let answer = server.put("/array/lab/exp/a?create&dims=y,x", &NPY, file).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
-    assert_eq!(answer.json(), json!({"shape": [2, 3], "chunks_written": 1, "chunks_erased": 0, "conflicts_retried": 0}));
+    assert_eq!(
+        answer.json(),
+        json!({"shape": [2, 3], "chunks_written": 1, "chunks_erased": 0, "conflicts_retried": 0})
+    );
     let node = server.get("/node/lab/exp/a", &[]).await;
     assert_eq!(answer.header("etag"), node.header("etag"));
     let document = node.json();
@@ -45,7 +48,8 @@ async fn npy_files_become_arrays() {
         assert_eq!(elements(&server, &format!("/array/n/{name}")).await, expected, "{name}");
     }
     let fortran = String::from_utf8_lossy(&npy("<i8", &[2, 2], &[])).replace("False", "True ");
-    let head: Vec<u8> = fortran.chars().map(|character| if character == '\u{fffd}' { 0x93 } else { character as u8 }).collect();
+    let head: Vec<u8> =
+        fortran.chars().map(|character| if character == '\u{fffd}' { 0x93 } else { character as u8 }).collect();
     let answer = server.put("/array/f?create", &NPY, [head, longs(&[1, 3, 2, 4])].concat()).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
     assert_eq!(elements(&server, "/array/f").await, json!([[1, 2], [3, 4]]));

@@ -151,7 +151,10 @@ async fn iso_dates_are_times_of_the_array() {
     };
     assert_eq!(post(&JSON, "", br#"["2020-01-04", "2020-01-05T00:00:00Z"]"#.to_vec()).await.status, StatusCode::OK);
     assert_eq!(post(&JSON, "", br#""2020-01-06""#.to_vec()).await.status, StatusCode::OK);
-    assert_eq!(post(&NPY, "", npy("<M8[ns]", &[1], &longs(&[18_268 * 86_400_000_000_000]))).await.status, StatusCode::OK);
+    assert_eq!(
+        post(&NPY, "", npy("<M8[ns]", &[1], &longs(&[18_268 * 86_400_000_000_000]))).await.status,
+        StatusCode::OK
+    );
     let text: Vec<u8> = "2020-01-08".chars().flat_map(|letter| (letter as u32).to_le_bytes()).collect();
     assert_eq!(post(&NPY, "", npy("<U10", &[1], &text)).await.status, StatusCode::OK);
     assert_eq!(post(&JSON, "&decode=cf", br#"["2020-01-09"]"#.to_vec()).await.status, StatusCode::OK);

@@ -6,8 +6,8 @@ use zarrd_operations::{Depth, ExistingDocuments, IfExists, LossPolicy};
 use zarrd_store::Cursor;
 
 use super::{
-    APPEND, CONFIRM, CURSOR, Confirmation, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, UnknownParameters, confirmed, dialect_of,
-    flag, parse, parse_limit,
+    APPEND, CONFIRM, CURSOR, Confirmation, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, UnknownParameters, confirmed,
+    dialect_of, flag, parse, parse_limit,
 };
 use crate::routes::encode;
 
@@ -430,7 +430,10 @@ mod tests {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
         let missing = QueryError::Missing { names: &["validate", "convert", "append"], known: NODE_POST_PARAMETERS };
-        assert_eq!(missing.to_string(), "one of the query parameters \"validate\", \"convert\" and \"append\" is required");
+        assert_eq!(
+            missing.to_string(),
+            "one of the query parameters \"validate\", \"convert\" and \"append\" is required"
+        );
         assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
         assert_eq!(NodePostQuery::parse("target=/a"), Err(missing));
         for (bad, wrong) in [

@@ -80,8 +80,7 @@ impl WriteQuery {
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let (dimensions, others) = dimension_parameters(query)?;
         let wanted = [SELECT, DECODE, CASTING, DIALECT];
-        let [select, decode, casting, dialect] =
-            values(others, WRITE_PARAMETERS, wanted, UnknownParameters::Reject)?;
+        let [select, decode, casting, dialect] = values(others, WRITE_PARAMETERS, wanted, UnknownParameters::Reject)?;
         Ok(Self {
             select,
             dimensions,
@@ -220,10 +219,7 @@ mod tests {
             casting: Casting::Unsafe,
             dialect: Some(Dialect::V2),
         };
-        assert_eq!(
-            write.render(),
-            "select=0%3A2%2C%201&sel.time=2020-01-01&decode=cf&casting=unsafe&dialect=v2"
-        );
+        assert_eq!(write.render(), "select=0%3A2%2C%201&sel.time=2020-01-01&decode=cf&casting=unsafe&dialect=v2");
         for query in [write, WriteQuery::default()] {
             assert_eq!(WriteQuery::parse(&query.render()), Ok(query));
         }
@@ -236,9 +232,17 @@ mod tests {
     #[test]
     fn append_queries_round_trip() {
         for (query, text) in [
-            (AppendQuery { dimension: "-1".into(), dialect: Some(Dialect::Draft), ..AppendQuery::default() }, "append=-1&dialect=draft"),
             (
-                AppendQuery { dimension: "a b".into(), decode: Some(Decode::Cf), casting: Casting::Safe, dialect: None },
+                AppendQuery { dimension: "-1".into(), dialect: Some(Dialect::Draft), ..AppendQuery::default() },
+                "append=-1&dialect=draft",
+            ),
+            (
+                AppendQuery {
+                    dimension: "a b".into(),
+                    decode: Some(Decode::Cf),
+                    casting: Casting::Safe,
+                    dialect: None,
+                },
                 "append=a%20b&decode=cf&casting=safe",
             ),
         ] {

@@ -65,5 +65,10 @@ async fn content(path: &Path) -> Result<Payload, Error> {
 fn text(config: &AppendConfig, report: &AppendReport) -> String {
     let AppendReport { dimension, before, after, arrays, .. } = report;
     let names: Vec<&str> = arrays.keys().map(String::as_str).collect();
-    format!("{} in {}: {dimension} has {after} elements, {} more", names.join(", "), config.group, after.saturating_sub(*before))
+    format!(
+        "{} in {}: {dimension} has {after} elements, {} more",
+        names.join(", "),
+        config.group,
+        after.saturating_sub(*before)
+    )
 }

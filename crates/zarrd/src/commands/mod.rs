@@ -30,8 +30,9 @@ use zarrd_store::{ListableStore, PageRequest, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        AppendConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig, HealthConfig,
-        ImportConfig, Location, LogConfig, NodeConfig, ServeConfig, ShareConfig, StatsConfig, TokenConfig,
+        AppendConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig,
+        HealthConfig, ImportConfig, Location, LogConfig, NodeConfig, ServeConfig, ShareConfig, StatsConfig,
+        TokenConfig,
     },
     error::Error,
     logging, open,

@@ -22,6 +22,7 @@ mod tokens;
 use std::{io, path::PathBuf};
 
 pub(crate) use anonymous::AnonymousRight;
+pub(crate) use append::AppendConfig;
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{FilesLocation, Listen, Location};
@@ -38,7 +39,6 @@ pub(crate) use resolved::{
     WriteLimits,
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
-pub(crate) use append::AppendConfig;
 pub(crate) use shares::ShareConfig;
 pub(crate) use token_directory::{ACCESS, TokenDirectory};
 pub(crate) use tokens::{TokenCommand, TokenConfig};

@@ -48,7 +48,13 @@ fn decode_text(
         && (expected.conversions.packed().is_some() || begins_with_time(text))
     {
         let texts = parse_v3(&Value::from("string")).ok();
-        return decode_elements(text, expected, texts.as_ref().unwrap_or(body_type), Collector::Times(TimeCollector::new(times, limit)), limit);
+        return decode_elements(
+            text,
+            expected,
+            texts.as_ref().unwrap_or(body_type),
+            Collector::Times(TimeCollector::new(times, limit)),
+            limit,
+        );
     }
     if body_type.fixed_size().is_none() {
         let elements = Collector::Elements(VariableCollector::new(body_type, limit));

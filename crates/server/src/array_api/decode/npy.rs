@@ -95,11 +95,13 @@ pub(super) async fn decode(
             Conversion::Fixed(_) => ElementSource::Fixed(transcoder.transcode(ready_stream(bytes))),
             Conversion::Bytes => {
                 let elements = VariableCollector::new(&transcoder.data_type, limit);
-                transcoder.collect(bytes, Collector::Elements(elements), |element| Some(trim_padding(element).to_vec()))?
+                transcoder
+                    .collect(bytes, Collector::Elements(elements), |element| Some(trim_padding(element).to_vec()))?
             }
             Conversion::Texts => {
                 let elements = VariableCollector::new(&transcoder.data_type, limit);
-                transcoder.collect(bytes, Collector::Elements(elements), |element| text(element).map(String::into_bytes))?
+                transcoder
+                    .collect(bytes, Collector::Elements(elements), |element| text(element).map(String::into_bytes))?
             }
             Conversion::Times(encoding) => {
                 let times = Collector::Times(TimeCollector::new(&encoding, limit));

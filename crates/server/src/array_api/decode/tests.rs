@@ -65,7 +65,8 @@ async fn decode_test_body(
         stream: stream::iter(piece_len).boxed(),
         claim,
     };
-    let DecodedBody { elements, count, .. } = context.decode(body, ExpectedElements { data_type, extents, conversions: Conversions::default() }).await?;
+    let DecodedBody { elements, count, .. } =
+        context.decode(body, ExpectedElements { data_type, extents, conversions: Conversions::default() }).await?;
     Ok(match elements {
         ElementSource::Fixed(stream) => {
             let all = stream.try_collect::<BytesMut>().await;
@@ -400,9 +401,14 @@ fn upload_errors_are_preserved() {
         stream: failing.boxed(),
         claim: arrays().memory().claim(zarrd_array::Caller::UNKNOWN),
     };
-    let Ok(DecodedBody { elements: ElementSource::Fixed(stream), .. }) =
-        raw::fixed(body, &ExpectedElements { data_type: data_type_v3("bool"), extents: exactly(&[4]), conversions: Conversions::default() })
-    else {
+    let Ok(DecodedBody { elements: ElementSource::Fixed(stream), .. }) = raw::fixed(
+        body,
+        &ExpectedElements {
+            data_type: data_type_v3("bool"),
+            extents: exactly(&[4]),
+            conversions: Conversions::default(),
+        },
+    ) else {
         panic!("elements of a fixed size")
     };
     let error = futures::executor::block_on(stream.try_collect::<BytesMut>()).unwrap_err();

@@ -173,11 +173,7 @@ impl MemberData {
     }
 
     /// Takes the lengths after the member; returns how many bytes they are, and `None` if there are too few.
-    pub(super) fn take_descriptor(
-        &mut self,
-        bytes: &[u8],
-        descriptor: Descriptor,
-    ) -> Result<Option<usize>, NpzError> {
+    pub(super) fn take_descriptor(&mut self, bytes: &[u8], descriptor: Descriptor) -> Result<Option<usize>, NpzError> {
         let len = match descriptor {
             Descriptor::Narrow => 16,
             Descriptor::Wide => 24,
