@@ -145,10 +145,10 @@ impl DatasetAppend {
             match self.attempt(alone.is_empty().then_some(paths.as_slice())).await {
                 Ok(Some(report)) => return Ok(AppendReport { conflicts_retried: attempt as u64, ..report }),
                 Ok(None) => {}
-                Err(DatasetError::Array { source: WriteError::ShapeChanged { .. }, .. }) => {}
+                Err(DatasetError::Array { source, .. }) if matches!(*source, WriteError::ShapeChanged { .. }) => {}
                 // An operation that holds memory does not wait for more: what is buffered is spilled.
-                Err(DatasetError::Array { source: WriteError::Array(ArrayError::Memory(_)), .. })
-                    if self.has_memory() =>
+                Err(DatasetError::Array { source, .. })
+                    if matches!(*source, WriteError::Array(ArrayError::Memory(_))) && self.has_memory() =>
                 {
                     self.spill().await?;
                 }
@@ -391,5 +391,5 @@ fn axis_of(
 }
 
 fn in_array(name: &str, source: WriteError) -> DatasetError {
-    DatasetError::Array { array: name.to_owned(), source }
+    DatasetError::Array { array: name.to_owned(), source: Box::new(source) }
 }
