@@ -68,7 +68,10 @@ pub use coordinates::{
         DimensionCoordinate, Indices, LabelledDimension, Labels, NamedSelection, Selected, hash_versions, label_means,
     },
 };
-pub use dataset::{append::DatasetAppend, error::DatasetError};
+pub use dataset::{
+    append::DatasetAppend,
+    error::{DatasetError, DiscontinuousLabel},
+};
 pub use error::ArrayError;
 pub use hierarchy::{
     create_array::ArrayCreation,

@@ -14,6 +14,7 @@ use crate::{
     context::Context,
     error::ArrayError,
     hierarchy::walk::{mode::WalkOptions, walker::walk},
+    memory::claim::Permit,
     metadata::{
         array_update::plan_array_updates,
         model::{NodeModel, read_model},
@@ -26,10 +27,10 @@ use crate::{
         append::{Growth, count_of, growth_patch, spill_key},
         buffered::BufferedElements,
         commit::{WriteTarget, is_current},
-        encode::{StagedChunk, WriteContext},
+        encode::{STAGED_CHUNK_OVERHEAD, StagedChunk, WriteContext},
         error::WriteError,
         layout::ChunkedRegion,
-        merge::{MergedChunks, merge_partial_chunks},
+        merge::merge_partial_chunks,
         receive::receive,
         region::{MAX_CHUNKS, check_chunks},
         source::ElementSource,
@@ -144,10 +145,10 @@ impl DatasetAppend {
             match self.attempt(alone.is_empty().then_some(paths.as_slice())).await {
                 Ok(Some(report)) => return Ok(AppendReport { conflicts_retried: attempt as u64, ..report }),
                 Ok(None) => {}
-                Err(DatasetError::Array { source: WriteError::ShapeChanged { .. }, .. }) => {}
+                Err(DatasetError::Array { source, .. }) if matches!(*source, WriteError::ShapeChanged { .. }) => {}
                 // An operation that holds memory does not wait for more: what is buffered is spilled.
-                Err(DatasetError::Array { source: WriteError::Array(ArrayError::Memory(_)), .. })
-                    if self.has_memory() =>
+                Err(DatasetError::Array { source, .. })
+                    if matches!(*source, WriteError::Array(ArrayError::Memory(_))) && self.has_memory() =>
                 {
                     self.spill().await?;
                 }
@@ -202,7 +203,7 @@ impl DatasetAppend {
         let consolidated = change_set.consolidated();
         let documents = change_set.stage(&**self.context.writes()?).await?;
         let chunks = self.write(&arrays, growths).await?;
-        let staged = || chunks.iter().flat_map(ArrayChunks::all);
+        let staged = || chunks.iter().flat_map(|array| &array.chunks);
         let changes: Vec<Change> = documents.into_iter().chain(staged().flat_map(StagedChunk::changes)).collect();
         for chunk in staged() {
             let counter = if chunk.is_stored() { &mut report.chunks_written } else { &mut report.chunks_erased };
@@ -328,7 +329,11 @@ impl DatasetAppend {
                 let source = array.elements.source(&self.context)?;
                 let received = receive(&target, self.context.account(), source).await?;
                 let merged = merge_partial_chunks(&target, &received.pending, received.memory).await?;
-                Ok::<_, WriteError>(Some(ArrayChunks { made: received.chunks, merged }))
+                // Of the memory of this write only that of its staged chunks is kept, since the next one takes its own.
+                let chunks: Vec<StagedChunk> = received.chunks.into_iter().chain(merged.into_chunks()).collect();
+                let size = (chunks.len() as u64).saturating_mul(STAGED_CHUNK_OVERHEAD);
+                let memory = self.context.try_reserve_memory(size).ok_or(ArrayError::Busy)?;
+                Ok::<_, WriteError>(Some(ArrayChunks { chunks, _memory: memory }))
             };
             written.extend(write.await.map_err(|source| in_array(array.name, source))?);
         }
@@ -354,14 +359,8 @@ impl DatasetAppend {
 
 /// The staged chunks of an array, with their memory.
 struct ArrayChunks {
-    made: Vec<StagedChunk>,
-    merged: MergedChunks,
-}
-
-impl ArrayChunks {
-    fn all(&self) -> impl Iterator<Item = &StagedChunk> {
-        self.made.iter().chain(&self.merged.chunks)
-    }
+    chunks: Vec<StagedChunk>,
+    _memory: Permit,
 }
 
 /// The number of a dimension that a member has; `None` if it is no array over it. The dimensions of arrays become known.
@@ -392,5 +391,5 @@ fn axis_of(
 }
 
 fn in_array(name: &str, source: WriteError) -> DatasetError {
-    DatasetError::Array { array: name.to_owned(), source }
+    DatasetError::Array { array: name.to_owned(), source: Box::new(source) }
 }

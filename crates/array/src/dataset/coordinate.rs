@@ -13,7 +13,7 @@ use zarrd_meta::{
 
 use super::{
     continuity::{Continuity, Discontinuity, DiscontinuityKind},
-    error::DatasetError,
+    error::{DatasetError, DiscontinuousLabel},
 };
 use crate::{
     context::Context,
@@ -42,7 +42,7 @@ pub(super) async fn check(
         return Ok(());
     }
     let discontinuous = |found: Discontinuity| discontinuous((group, name), model, &found);
-    let failed = |source| DatasetError::Array { array: name.to_owned(), source };
+    let failed = |source| DatasetError::Array { array: name.to_owned(), source: Box::new(source) };
     match new.source(context)? {
         ElementSource::Variable(elements) => elements.iter().try_for_each(|label| continuity.check(label)),
         ElementSource::Scalar(label) => continuity.check(&label),
@@ -107,7 +107,8 @@ fn discontinuous((group, name): (&NodePath, &str), model: &ArrayModel, found: &D
         DiscontinuityKind::Repeated => format!("it has the new label {label} at [{at}] already"),
         DiscontinuityKind::Missing => format!("the new label at [{at}] is {label}"),
     };
-    DatasetError::Discontinuous { path: group.clone(), name: name.to_owned(), reason, index: at, label, last }
+    let (path, name) = (group.clone(), name.to_owned());
+    DatasetError::Discontinuous(Box::new(DiscontinuousLabel { path, name, reason, index: at, label, last }))
 }
 
 /// A label as a text, decoded by the conventions where that is possible.

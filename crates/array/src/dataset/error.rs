@@ -87,21 +87,8 @@ pub enum DatasetError {
         other_count: u64,
     },
     /// The labels of the coordinate do not continue.
-    #[error("the coordinate {name:?} of {path} does not continue: {reason}")]
-    Discontinuous {
-        /// The path of the group.
-        path: NodePath,
-        /// The dimension.
-        name: String,
-        /// The reason.
-        reason: String,
-        /// The number of the new label.
-        index: u64,
-        /// The new label, as a text.
-        label: String,
-        /// The label before it, as a text.
-        last: Option<String>,
-    },
+    #[error(transparent)]
+    Discontinuous(Box<DiscontinuousLabel>),
     /// An array cannot be written.
     #[error("{array}: {source}")]
     Array {
@@ -109,11 +96,29 @@ pub enum DatasetError {
         array: String,
         /// The error.
         #[source]
-        source: WriteError,
+        source: Box<WriteError>,
     },
     /// The group or its arrays cannot be read, or changed.
     #[error(transparent)]
     Node(#[from] NodeError),
+}
+
+/// A new label of a coordinate that does not continue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the coordinate {name:?} of {path} does not continue: {reason}")]
+pub struct DiscontinuousLabel {
+    /// The path of the group.
+    pub path: NodePath,
+    /// The dimension.
+    pub name: String,
+    /// The reason.
+    pub reason: String,
+    /// The number of the new label.
+    pub index: u64,
+    /// The new label, as a text.
+    pub label: String,
+    /// The label before it, as a text.
+    pub last: Option<String>,
 }
 
 impl From<ArrayError> for DatasetError {

@@ -29,6 +29,7 @@ use crate::{
         shared_commit,
         tree::{NodeKind, NodeTree},
     },
+    node::read_set::NodeVersions,
 };
 
 /// The work of planning a node, expressed as the size of a document in bytes.
@@ -61,6 +62,13 @@ pub(crate) struct PlannedChange {
     /// The tree that exists.
     current: Option<Walk>,
     dialect: Dialect,
+}
+
+impl PlannedChange {
+    /// The versions of the documents of the node that exists, which is a part of the result if nothing changes.
+    pub(crate) fn existing(&self) -> Option<&NodeVersions> {
+        self.current.as_ref().map(|walk| &walk.top.own)
+    }
 }
 
 /// Plans the creation of a tree.

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use zarrd_meta::{ArrayModel, Dialect, NodePath, selection::Region, zom::Zom};
 use zarrd_operations::{IfExists, NodeRejection, WriteReport};
-use zarrd_store::{Change, ChangeOutcome, StoreError};
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
 
 use super::{
     create::{PlannedChange, plan_change},
     options::{CreateAction, CreateOptions},
-    plan::Plan,
 };
 use crate::{
     context::Context,
@@ -21,7 +20,12 @@ use crate::{
         shared_commit,
         tree::NodeTree,
     },
-    node::{array::Array, keys::node_prefix, read_set::ReadSet, resolved::ResolvedArray},
+    node::{
+        array::Array,
+        keys::node_prefix,
+        read_set::{NodeVersions, ReadSet},
+        resolved::ResolvedArray,
+    },
     retry::MAX_ATTEMPTS,
     write::{
         commit::stores_alike,
@@ -81,17 +85,23 @@ impl ArrayCreation {
         let _lock = self.context.lock_path(&self.path, Scope::Subtree).await?;
         for attempt in 0..MAX_ATTEMPTS {
             let planned = plan_change(&self.context, &self.path, &self.zom, &self.options).await?;
-            let PlannedChange { effect, change_set, plan, .. } = planned;
-            check_effect(&self.path, effect, &self.options)?;
+            check_effect(&self.path, planned.effect, &self.options)?;
+            let existing = planned.existing().filter(|_| planned.effect == CreateAction::Unchanged).cloned();
+            let PlannedChange { change_set, plan, .. } = planned;
             if !stores_alike(planned_array(&plan.top)?.model(), self.model()) {
                 return Err(WriteError::ShapeChanged { path: self.path.clone() });
             }
             let consolidated = change_set.consolidated();
-            let documents = change_set.stage(&**self.context.writes()?).await.map_err(WriteError::from)?;
-            let own = own_positions(&plan, &documents);
+            let mut documents = change_set.stage(&**self.context.writes()?).await.map_err(WriteError::from)?;
+            documents.extend(existing.iter().flat_map(unchanged));
+            let own = existing.unwrap_or(plan.top.own);
+            let own_positions = positions(&own, &documents);
             let changes = documents.into_iter().chain(chunks.changes.iter().cloned()).collect();
-            match shared_commit::commit(&self.context, changes, consolidated.as_ref()).await {
-                Ok(outcomes) => return Ok(chunks.report(plan, own, &outcomes, (shape, attempt as u64))),
+            let fence = self.context.array_locks.lock_shared([self.path.relative().as_bytes()]).await;
+            let committed = shared_commit::commit(&self.context, changes, consolidated.as_ref()).await;
+            drop(fence);
+            match committed {
+                Ok(outcomes) => return Ok(chunks.report((own, own_positions), &outcomes, (shape, attempt as u64))),
                 Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -129,16 +139,14 @@ impl ArrayCreation {
 }
 
 impl NewChunks {
-    /// The report of a commit, in which the documents of the array have these positions.
+    /// The report of a commit, in which the changes of the array's own documents have these positions.
     fn report(
         &self,
-        plan: Plan,
-        own: Vec<Option<usize>>,
+        (mut versions, positions): (NodeVersions, Vec<Option<usize>>),
         outcomes: &[ChangeOutcome],
         (shape, conflicts_retried): (Vec<u64>, u64),
     ) -> WriteReport {
-        let mut versions = plan.top.own;
-        versions.advance(own.into_iter().map(|position| outcomes.get(position?)));
+        versions.advance(positions.into_iter().map(|position| outcomes.get(position?)));
         let (chunks_written, chunks_erased) = (self.written, self.erased);
         let version = Some(versions.version());
         WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried, relation: None }
@@ -168,7 +176,16 @@ fn planned_array(top: &NodeTree) -> Result<Array, NodeError> {
     Ok(Array::new(*model, top.path.clone(), &prefix, 0)?)
 }
 
-/// The positions of the changes of the array's own documents.
-fn own_positions(plan: &Plan, changes: &[Change]) -> Vec<Option<usize>> {
-    plan.top.own.keys().map(|key| changes.iter().position(|change| change.key() == Some(key))).collect()
+/// The positions of the changes of documents.
+fn positions(own: &NodeVersions, changes: &[Change]) -> Vec<Option<usize>> {
+    own.keys().map(|key| changes.iter().position(|change| change.key() == Some(key))).collect()
+}
+
+/// The conditions that documents are unchanged.
+fn unchanged(own: &NodeVersions) -> Vec<Change> {
+    let check = |(key, version): &(Key, Option<Version>)| Change::Check {
+        key: key.clone(),
+        precondition: Precondition::unchanged(*version),
+    };
+    own.0.iter().map(check).collect()
 }

@@ -42,7 +42,7 @@ const NOMINAL_VARIABLE_SIZE: u64 = 32;
 
 /// The memory of a staged chunk in addition to its value, in bytes, and the memory of all values that are so small that
 /// stores hold them in memory until the commit.
-const STAGED_CHUNK_OVERHEAD: u64 = 512;
+pub(crate) const STAGED_CHUNK_OVERHEAD: u64 = 512;
 const MAX_INLINE_VALUES: u64 = 16 << 20;
 
 /// The number of chunks of one batch that are staged concurrently.

@@ -24,6 +24,13 @@ pub(crate) struct MergedChunks {
     memory: Option<WriteMemory>,
 }
 
+impl MergedChunks {
+    /// The chunks; their memory is released.
+    pub(crate) fn into_chunks(self) -> Vec<StagedChunk> {
+        self.chunks
+    }
+}
+
 /// Merges all chunks of which parts are pending.
 pub(crate) async fn merge_partial_chunks(
     target: &Arc<WriteContext>,

@@ -111,7 +111,6 @@ impl ArchiveReader {
     async fn next_event(&mut self) -> Result<NpzEvent, DecodeError> {
         loop {
             match self.reader.next_event()? {
-                // At the end of the archive the body has to end too, with its checks.
                 NpzEvent::More => match self.stream.try_next().await? {
                     Some(bytes) => self.reader.push(&bytes),
                     None => {
@@ -119,9 +118,13 @@ impl ArchiveReader {
                         return Ok(NpzEvent::End);
                     }
                 },
+                // The body has to end with the archive, and its checks are at its end.
                 NpzEvent::End => match self.stream.try_next().await? {
                     Some(bytes) => self.reader.push(&bytes),
-                    None => return Ok(NpzEvent::End),
+                    None => {
+                        self.reader.finish()?;
+                        return Ok(NpzEvent::End);
+                    }
                 },
                 event => return Ok(event),
             }

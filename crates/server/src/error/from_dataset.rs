@@ -1,7 +1,7 @@
 //! Errors of appends to datasets.
 
 use serde_json::Value;
-use zarrd_array::DatasetError;
+use zarrd_array::{DatasetError, DiscontinuousLabel};
 use zarrd_meta::NodePath;
 use zarrd_wire::{
     near::suggestion,
@@ -19,7 +19,7 @@ impl From<DatasetError> for ApiError {
         let of = |path: &NodePath, name: String| Members { name: Some(name), ..path_members(path) };
         let (kind, members) = match error {
             DatasetError::Node(error) => return error.into(),
-            DatasetError::Array { array, source } => return Self::from(source).in_array(&array),
+            DatasetError::Array { array, source } => return Self::from(*source).in_array(&array),
             DatasetError::NotAGroup { path } => (ProblemType::NotAGroup, path_members(&path)),
             DatasetError::UnknownDimension { path, name, known } => {
                 (ProblemType::UnknownDimension, Members { known: Some(known), ..of(&path, name) })
@@ -33,12 +33,11 @@ impl From<DatasetError> for ApiError {
             DatasetError::Missing { path, name, arrays } => {
                 (ProblemType::DatasetMismatch, Members { missing: arrays, ..of(&path, name) })
             }
-            DatasetError::Discontinuous { path, name, index, label, last, .. } => {
+            DatasetError::Discontinuous(found) => {
+                let DiscontinuousLabel { path, name, index, label, last, .. } = *found;
                 let (label, last) = (Some(label), last.map(Value::from));
-                (
-                    ProblemType::DiscontinuousCoordinate,
-                    Members { label, last, element: Some(vec![index]), ..of(&path, name) },
-                )
+                let members = Members { label, last, element: Some(vec![index]), ..of(&path, name) };
+                (ProblemType::DiscontinuousCoordinate, members)
             }
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))

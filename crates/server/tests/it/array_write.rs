@@ -261,7 +261,8 @@ async fn invalid_requests_are_rejected() {
     assert_problem(Method::POST, "/array/g?append=0", ProblemType::NotAnArray).await;
     assert_problem(Method::PUT, "/array//m", ProblemType::InvalidPath).await;
     let problem = assert_problem(Method::PUT, "/array/m?slect=0", ProblemType::UnknownParameter).await;
-    assert_eq!(problem.members.known.unwrap(), ["select", "dialect"]);
+    let known = ["select", "isel.DIM", "sel.DIM", "decode", "casting", "create", "dialect"];
+    assert_eq!(problem.members.known.unwrap(), known);
     assert_problem(Method::PUT, "/array/m?append=0", ProblemType::UnknownParameter).await;
     assert_problem(Method::PUT, "/array/m?select=0&select=1", ProblemType::DuplicateParameter).await;
     assert_problem(Method::PUT, "/array/m?select=x", ProblemType::InvalidSelection).await;
@@ -269,7 +270,8 @@ async fn invalid_requests_are_rejected() {
     assert_problem(Method::PUT, "/array/m?select=4", ProblemType::IndexOutOfBounds).await;
     let problem = assert_problem(Method::PUT, "/array/m?select=0,(1,2,-5)", ProblemType::InvalidSelection).await;
     assert_eq!((problem.members.dimension, problem.members.index), (Some(1), Some(1)), "{problem:?}");
-    for query in ["append=2", "append=-3", "append=time", "append"] {
+    assert_problem(Method::POST, "/array/m?append=time", ProblemType::UnknownDimension).await;
+    for query in ["append=2", "append=-3", "append"] {
         let problem = assert_problem(Method::POST, &format!("/array/m?{query}"), ProblemType::InvalidParameter).await;
         assert_eq!(problem.members.parameter.as_deref(), Some("append"), "{query}");
     }

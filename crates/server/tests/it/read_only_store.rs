@@ -38,8 +38,12 @@ fn writes(route: &Route, operation: &Operation) -> Vec<(&'static str, &'static s
         ("/store/{key}", _) => vec![("/store/k", "new"), ("/store/new", "new")],
         ("/store/{prefix}/", _) => vec![("/store/g/", "")],
         ("/store/", _) => vec![("/store/?confirm=all", ""), ("/store/", "")],
+        ("/array/{path}", Some("create")) => {
+            vec![("/array/g/new?create&shape=1&dtype=uint8", "[7]"), ("/array/g/a?create", "")]
+        }
         ("/array/{path}", Some(_)) => vec![("/array/g/a?append=0", "[7]"), ("/array/none?append=0", "[7]")],
         ("/array/{path}", None) => vec![("/array/g/a?select=0", "7"), ("/array/none", "7")],
+        ("/node/{path}", Some("append")) => vec![("/node/g?append=x", ""), ("/node/none?append=x", "")],
         ("/node/{path}", Some(_)) => vec![("/node/g?convert=v2", ""), ("/node/g?convert=v3&target=/h", "")],
         ("/node/{path}", None) if operation.method == Method::PATCH => {
             vec![("/node/g", r#"{"attributes": {"a": 1}}"#), ("/node/none", "{")]
@@ -71,7 +75,7 @@ async fn every_change_is_unsupported_and_changes_nothing() {
         }
         found += 1;
     }
-    assert_eq!(found, 10);
+    assert_eq!(found, 12);
     assert_eq!(plain.all().await, before);
 }
 

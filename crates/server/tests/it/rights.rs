@@ -192,6 +192,7 @@ type Variant = (&'static str, &'static str, Option<&'static str>, bool);
 
 fn variants(template: &str, operation: &Operation) -> Vec<Variant> {
     match (template, operation.method.as_str(), operation.selected_by) {
+        ("/node/{path}", "POST", Some("append")) => vec![("?append=x", "", None, false)],
         ("/node/{path}", "POST", Some(_)) => vec![
             ("?convert=v3", "", None, false),
             ("?convert=v2&target=/lab/copy", "", Some("lab/copy"), false),
@@ -206,7 +207,8 @@ fn variants(template: &str, operation: &Operation) -> Vec<Variant> {
         ("/array/{path}", "GET" | "HEAD", Some(_)) => vec![("?chunks", "", None, false)],
         ("/array/{path}", "POST", Some(_)) => vec![("?append=0", "[7]", None, false)],
         ("/array/{path}", "POST", None) => vec![("?read", r#"{"select": ""}"#, None, false)],
-        ("/array/{path}", "PUT", _) => vec![("", "7", None, false)],
+        ("/array/{path}", "PUT", Some(_)) => vec![("?create&shape=1&dtype=uint8", "[7]", None, false)],
+        ("/array/{path}", "PUT", None) => vec![("", "7", None, false)],
         ("/store/" | "/store/{prefix}/", "GET" | "HEAD", _) => {
             vec![("", "", None, false), ("?list=dir", "", None, false), ("?list=keys", "", None, true)]
         }

@@ -169,7 +169,9 @@ impl From<DecodeError> for ApiError {
             DecodeError::Store(StoreError::Upload(UploadError::TooLarge { limit })) => {
                 return Self::body_too_large(limit);
             }
-            DecodeError::Store(error) => return error.into(),
+            DecodeError::Store(error) => {
+                return DecodeError::from_stream_error(error).map_or_else(Self::from, Self::from);
+            }
             DecodeError::MediaType { found } => {
                 let known = BODY_FORMATS.map(|format| format.media_type());
                 return match found == FORM_MEDIA_TYPE {

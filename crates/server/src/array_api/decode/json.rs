@@ -139,7 +139,9 @@ fn decode_elements(
 
 /// The extents of a text: without dimensions at the beginning that it leaves out, in which case it is a row.
 fn aligned(text: &[u8], expected: &ExpectedElements, body_type: &DataType) -> (Extents, bool) {
-    let (extents, rank) = (&expected.extents, rank(text, body_type));
+    // A list without elements does not show how many dimensions are below it.
+    let rank = if begins_with_empty_list(text) { 0 } else { rank(text, body_type) };
+    let extents = &expected.extents;
     match extents.without_leading_ones(rank).filter(|_| (1..extents.dimensions().len()).contains(&rank)) {
         Some(row) => (row, true),
         None => (extents.clone(), false),
@@ -156,6 +158,11 @@ fn step_count(expected: &ExpectedElements, extents: &Extents, shape: &[u64], is_
             expected.step_count(&shape)
         }
     }
+}
+
+/// True if the first list of a text that has no list as its first entry has none at all.
+fn begins_with_empty_list(text: &[u8]) -> bool {
+    text.iter().find(|byte| **byte != b'[' && !byte.is_ascii_whitespace()) == Some(&b']')
 }
 
 /// True if the first element of a text is a text that may be a time, and no name of a number such as "NaN".

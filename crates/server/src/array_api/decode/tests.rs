@@ -308,8 +308,12 @@ fn mismatched_npy_files_are_rejected() {
     for (file, data_type, extents, reason) in [
         (&file[..], "int16", exactly(&[3, 2]), "the body has shape [2, 3], but the selection needs [3, 2]"),
         (&file, "int16", Extents::open(&[1, 4], 0), "the body has shape [2, 3], but the selection needs [any, 4]"),
-        (&file, "int32", exactly(&[2, 3]), "the body has data type int16, but the array has int32"),
-        (&file, "uint16", exactly(&[2, 3]), "the body has data type int16, but the array has uint16"),
+        (
+            &file,
+            "uint16",
+            exactly(&[2, 3]),
+            "the body has data type int16, but the array has uint16, and casting=same_kind does not allow to convert it",
+        ),
         (&file, "string", exactly(&[2, 3]), "the body has data type int16, but the array has string"),
         (&file[..139], "int16", exactly(&[2, 3]), "the body has 11 bytes, but the selection needs 12"),
         (&file[..100], "int16", exactly(&[2, 3]), "the .npy file ends within its header"),
@@ -318,7 +322,7 @@ fn mismatched_npy_files_are_rejected() {
     ] {
         assert_eq!(decode_error(NPY, file, data_type, &extents), reason);
     }
-    assert!(decode_all(NPY, &object, &data_type_v3("string"), &exactly(&[2, 3])).is_err());
+    assert!(decode_error(NPY, &object, "string", &exactly(&[2, 3])).contains("pickled"));
     let longer = [file.as_slice(), &[0]].concat();
     let error = decode_all(NPY, &longer, &data_type_v3("int16"), &exactly(&[2, 3])).unwrap_err();
     assert!(matches!(error, DecodeError::Length { expected: 12, found: 13 }), "{error}");

@@ -1,6 +1,9 @@
 //! The directory at the end of an archive.
 
-use super::{MAX_MEMBER_NAME, MemberEntry, NpzError, member::Lengths, u16_at, u32_at, u64_at};
+use super::{
+    member::Lengths,
+    parts::{MAX_MEMBER_NAME, MemberEntry, NpzError, u16_at, u32_at, u64_at},
+};
 
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 const ENTRY_LEN: usize = 46;

@@ -2,7 +2,7 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::{MAX_MEMBER_NAME, MAX_PIECE, MemberEntry, NpzError, u16_at, u32_at, u64_at};
+use super::parts::{MAX_MEMBER_NAME, MAX_PIECE, MemberEntry, NpzError, u16_at, u32_at, u64_at};
 
 const HEADER: [u8; 4] = *b"PK\x03\x04";
 const HEADER_LEN: usize = 30;
