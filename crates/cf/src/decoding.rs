@@ -31,8 +31,7 @@ use crate::{
 /// - Timedeltas have the unit of the attribute `dtype`, or that of `units` if it is finer; what is finer is cut off.
 /// - Integers with the units of a timedelta, without such a `dtype`, become floats if they have a fill value, with NaN
 ///   for missing ones; xarray makes them −2⁶³.
-/// - Fill values of booleans, complex numbers and texts have no effect, and neither has `_Encoding`; characters are not
-///   joined to texts.
+/// - Fill values of booleans, complex numbers and texts have no effect. [`ByteTexts`](crate::ByteTexts) joins characters.
 /// - A `_FillValue` beyond the range of a type with `_Unsigned` is wrapped around. A whole `scale_factor` makes
 ///   floats of floats, and of integers with a fill value.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,6 +17,7 @@ use crate::{
     error::CfError,
     kernel,
     moments::CalendarTexts,
+    texts::as_texts,
     time::{NOT_A_TIME, calendar::Calendar},
 };
 
@@ -229,6 +230,7 @@ impl Coordinate {
     }
 
     fn of_decoded(elements: Elements, data_type: DataType) -> Self {
+        let (elements, data_type) = as_texts(elements, data_type);
         let label_type = label_type_of(&data_type);
         let len = match &elements {
             Elements::Variable(elements) => elements.len(),

@@ -70,7 +70,7 @@ impl Steps {
         let window = self.window(axis, names)?;
         let Some((window, edge)) = window else {
             let stored = engine.arrays.read(coordinate, Some(dialect), request, limit).await?;
-            return ArrayResult::from(stored).decoded(Decode::Cf);
+            return ArrayResult::from(stored).decoded_labels();
         };
         let reduction = label_means(window, edge);
         let reduce = ReduceRequest { reduction, decode: Some(Decode::Cf), astype: None };
