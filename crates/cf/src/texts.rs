@@ -19,8 +19,8 @@ const TEXT_OVERHEAD: u64 = 16;
 
 /// The way from byte strings to texts.
 ///
-/// Zeros at the end are no part of a text. A byte string that is not UTF-8 becomes base64, unless the attribute `_Encoding`
-/// says that it is Latin-1.
+/// Zeros at the end are no part of a text. A byte string that is not UTF-8 becomes base64, unless the attribute
+/// `_Encoding` says that it is Latin-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteTexts {
     /// The size of a byte string, at least 1.
@@ -41,8 +41,8 @@ impl ByteTexts {
         Some(Self { size, encoding: Encoding::Utf8 })
     }
 
-    /// The texts that decoding makes of an array's elements, each of `width` of them: of byte strings with an `_Encoding`,
-    /// and of single characters.
+    /// The texts that decoding makes of an array's elements, each of `width` of them: of byte strings with an
+    /// `_Encoding`, and of single characters.
     pub fn of_array(model: &ArrayModel, width: usize) -> Option<Self> {
         let size = byte_string_size(&model.data_type)?.checked_mul(width)?;
         let encoding = attribute(&model.attributes, "_Encoding").ok().flatten().and_then(|value| value.to_text());

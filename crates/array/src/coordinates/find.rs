@@ -116,8 +116,8 @@ async fn resolve(
     }
 }
 
-/// The dimension of an array that another, one-dimensional array is over, or one of characters with a second dimension: that of this number, whose name is `name`, if
-/// one is given; `None` for other arrays.
+/// The dimension of an array that another, one-dimensional array is over, or one of characters with a second dimension:
+/// that of this number, whose name is `name`, if one is given; `None` for other arrays.
 ///
 /// A coordinate of the dimension's own name may lack dimension names. If several dimensions have this name, it is over
 /// each that has its extent.

@@ -105,8 +105,8 @@ impl CoordinateVersion {
     }
 }
 
-/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of one that is too large for that only
-/// the `wanted` labels are read, if these are few.
+/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of one that is too large for that
+/// only the `wanted` labels are read, if these are few.
 pub(super) async fn read(
     context: &Arc<Context>,
     at: (&NodePath, Dialect),

@@ -176,8 +176,8 @@ impl Coordinate {
         (range.end <= bytes.len() && range.len() >= bytes.len() / 2).then(|| bytes.slice(range))
     }
 
-    /// The labels of a selection as moments, which have means, and the way from those to texts; `None` if the labels are
-    /// no texts of times.
+    /// The labels of a selection as moments, which have means, and the way from those to texts; `None` if the labels
+    /// are no texts of times.
     pub fn take_moments(&self, selection: &DimensionSelection) -> Option<(Elements, CalendarTexts)> {
         let (Values::Moments(moments), LabelType::Moment(_, calendar)) = (&self.values, self.label_type) else {
             return None;
