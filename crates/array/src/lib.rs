@@ -8,7 +8,8 @@
 //!
 //! - A read sees one commit: metadata and chunks are of one snapshot.
 //! - Its memory is bounded, however large the selection is: elements are assembled and returned slab by slab.
-//! - A chunk is decoded once if memory allows. Of uncompressed chunks and of shards only the selected parts are fetched.
+//! - A chunk is decoded once if memory allows. Of uncompressed chunks and of shards only the selected parts are
+//!   fetched.
 //! - Decoding runs on the blocking pool, several chunks at a time, and ends when the read is dropped.
 //!
 //! # Writing
@@ -87,7 +88,10 @@ pub use memory::{
     claim::{Claim, MemoryBudget, Permit},
     error::MemoryError,
 };
-pub use metadata::{copy_update::RemovedCopies, error::NodeError};
+pub use metadata::{
+    copy_update::RemovedCopies,
+    error::{NodeError, OtherArrays},
+};
 pub use node::{broken::Broken, counterpart::DialectsDiffer};
 pub use options::{EmptyChunks, Options};
 pub use purpose::{Purpose, VersionSource};

@@ -2,17 +2,19 @@
 
 use std::{ops::Range, sync::Arc};
 
+use bytes::BytesMut;
 use futures::{
     Stream, StreamExt, TryStreamExt, future,
     stream::{self, BoxStream},
 };
+use zarrd_cf::{ByteTexts, is_characters};
 use zarrd_codec::Elements;
 use zarrd_compute::{FUNCTION_DIMENSION, Reduction};
 use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::DataType,
     relation::DialectRelation,
-    selection::{Item, ResolvedSelection, Selection},
+    selection::{DimensionSelection, Item, ResolvedSelection, Selection},
 };
 
 use crate::{
@@ -46,8 +48,8 @@ pub struct ArrayResult {
 
 #[derive(Debug)]
 enum Source {
-    /// Each selected element, after these steps in this order.
-    Selected { read: ArrayRead, maps: Vec<Arc<dyn ElementMap>> },
+    /// Each selected element, or the texts that they are, after these steps in this order.
+    Selected { read: ArrayRead, joined: Option<ByteTexts>, maps: Vec<Arc<dyn ElementMap>> },
     /// Results of groups of elements.
     Reduced(ReducedRead),
     /// Labels of the results of a read, which are known without reading.
@@ -61,7 +63,7 @@ impl From<ArrayRead> for ArrayResult {
             data_type: read.model().data_type.clone(),
             dimension_names: read.dimension_names(),
             fingerprint: read.fingerprint(),
-            source: Source::Selected { read, maps: Vec::new() },
+            source: Source::Selected { read, joined: None, maps: Vec::new() },
             selected: None,
             decode: Decode::Stored,
         }
@@ -88,10 +90,43 @@ impl ArrayResult {
     pub fn decoded(mut self, decode: Decode) -> Result<Self, ArrayError> {
         let map = decode_map((self.path(), self.model()), decode)?;
         self.decode = decode;
+        if decode == Decode::Cf && self.join_texts() {
+            return Ok(self);
+        }
         Ok(match map {
             Some(map) => self.mapped(map),
             None => self,
         })
+    }
+
+    /// The result as labels: decoded, and byte strings as texts.
+    pub fn decoded_labels(self) -> Result<Self, ArrayError> {
+        let mut decoded = self.decoded(Decode::Cf)?;
+        if let Source::Selected { read, joined: joined @ None, .. } = &mut decoded.source
+            && let Some(texts) = ByteTexts::of_type(&read.model().data_type)
+            && let Some(data_type) = texts.data_type()
+        {
+            *joined = Some(texts);
+            decoded.data_type = data_type;
+        }
+        Ok(decoded)
+    }
+
+    /// Makes texts of byte strings with an encoding, and of characters whose whole last dimension is selected, which is
+    /// dropped. Returns false for other elements.
+    fn join_texts(&mut self) -> bool {
+        let Source::Selected { read, joined: joined @ None, .. } = &mut self.source else { return false };
+        let width = if is_characters(read.model()) { joined_width(read) } else { Some(1) };
+        let texts = width.and_then(|width| ByteTexts::of_array(read.model(), width));
+        let Some((texts, data_type)) = texts.and_then(|texts| Some((texts, texts.data_type()?))) else { return false };
+        if is_characters(read.model()) {
+            self.shape.pop();
+            self.dimension_names.pop();
+        }
+        *joined = Some(texts);
+        self.fingerprint = self.fingerprint.map(|before| stable_hash(&(before, data_type.name())));
+        self.data_type = data_type;
+        true
     }
 
     /// The result of a selection by names.
@@ -206,8 +241,8 @@ impl ArrayResult {
     /// The selection in the array's stored coordinates, if each of its elements is one of the result.
     pub fn resolved(&self) -> Option<&ResolvedSelection> {
         match &self.source {
-            Source::Selected { read, .. } => Some(read.resolved()),
-            Source::Reduced(_) | Source::Labels { .. } => None,
+            Source::Selected { read, joined: None, .. } => Some(read.resolved()),
+            Source::Selected { .. } | Source::Reduced(_) | Source::Labels { .. } => None,
         }
     }
 
@@ -224,8 +259,8 @@ impl ArrayResult {
     /// A leading part of the selection whose result has a shape that fits; see [`ArrayRead::smaller`].
     pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
         match &self.source {
-            Source::Selected { read, .. } => read.smaller(fits),
-            Source::Reduced(_) | Source::Labels { .. } => None,
+            Source::Selected { read, joined: None, .. } => read.smaller(fits),
+            Source::Selected { .. } | Source::Reduced(_) | Source::Labels { .. } => None,
         }
     }
 
@@ -276,15 +311,15 @@ impl ArrayResult {
     /// [`ArrayRead::narrow`]. Results of groups are not narrowed.
     pub fn narrow(&mut self, elements: Range<u64>) -> u64 {
         match &mut self.source {
-            Source::Selected { read, .. } => read.narrow(elements),
-            Source::Reduced(_) | Source::Labels { .. } => 0,
+            Source::Selected { read, joined: None, .. } => read.narrow(elements),
+            Source::Selected { .. } | Source::Reduced(_) | Source::Labels { .. } => 0,
         }
     }
 
     /// The elements in C order, in buffers of whole elements. An error ends the stream.
     pub fn into_stream(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
-        let (read, maps) = match self.source {
-            Source::Selected { read, maps } => (read, maps),
+        let (read, joined, maps) = match self.source {
+            Source::Selected { read, joined, maps } => (read, joined, maps),
             Source::Reduced(reduced) => {
                 let texts = reduced.plan.steps.texts.clone();
                 return mapped(reduced.into_stream().boxed(), texts);
@@ -292,7 +327,10 @@ impl ArrayResult {
             Source::Labels { labels, .. } => return stream::iter([Ok(labels)]).boxed(),
         };
         let stored: BoxStream<'static, _> = read.into_stream().boxed();
-        mapped(stored, maps)
+        match joined {
+            Some(texts) => mapped(as_texts(stored, texts), maps),
+            None => mapped(stored, maps),
+        }
     }
 
     fn read(&self) -> &ArrayRead {
@@ -302,6 +340,38 @@ impl ArrayResult {
             }
         }
     }
+}
+
+/// The number of characters of a text, if all of the last dimension is selected, and there are some.
+fn joined_width(read: &ArrayRead) -> Option<usize> {
+    let ResolvedSelection::Region(region) = read.resolved() else { return None };
+    let all = read.model().view_shape().last().copied()?;
+    let origin = read.model().view_offset.last().copied()?;
+    match region.dimensions.last()? {
+        DimensionSelection::Range { start, step: 1, len } if (*start, *len) == (origin, all) => {
+            usize::try_from(all).ok().filter(|width| *width > 0)
+        }
+        _ => None,
+    }
+}
+
+/// Texts of the bytes of elements, of which each may be in several buffers.
+fn as_texts(
+    elements: BoxStream<'static, Result<Elements, ArrayError>>,
+    texts: ByteTexts,
+) -> BoxStream<'static, Result<Elements, ArrayError>> {
+    let join = move |rest: &mut BytesMut, part: Result<Elements, ArrayError>| {
+        let joined = part.map(|part| match part {
+            Elements::Fixed(bytes) => {
+                rest.extend_from_slice(&bytes);
+                let whole = rest.len() / texts.size() * texts.size();
+                texts.write(&rest.split_to(whole))
+            }
+            variable @ Elements::Variable(_) => variable,
+        });
+        future::ready(Some(joined))
+    };
+    elements.scan(BytesMut::new(), join).boxed()
 }
 
 /// Elements after more steps.

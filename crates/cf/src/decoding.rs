@@ -25,14 +25,14 @@ use crate::{
 /// The rules and the types of results are those of `xarray.open_zarr` of xarray 2026.9.0. They differ where its result
 /// depends on all elements of an array, has no data type of Zarr, or is an error:
 ///
-/// - Times of the standard and proleptic Gregorian calendars are `datetime64[ns]`. Those outside of its range, or before
-///   1582-10-15 in the standard calendar, are [`CfError::OutOfRange`]; xarray makes objects of all elements.
+/// - Times of the standard and proleptic Gregorian calendars are `datetime64[ns]`. Those outside of its range, or
+///   before 1582-10-15 in the standard calendar, are [`CfError::OutOfRange`]; xarray makes objects of all elements.
 /// - Times of other calendars are texts (ISO 8601), and missing ones `NaT`.
 /// - Timedeltas have the unit of the attribute `dtype`, or that of `units` if it is finer; what is finer is cut off.
 /// - Integers with the units of a timedelta, without such a `dtype`, become floats if they have a fill value, with NaN
 ///   for missing ones; xarray makes them −2⁶³.
-/// - Fill values of booleans, complex numbers and texts have no effect, and neither has `_Encoding`; characters are not
-///   joined to texts.
+/// - Fill values of booleans, complex numbers and texts have no effect. [`ByteTexts`](crate::ByteTexts) joins
+///   characters.
 /// - A `_FillValue` beyond the range of a type with `_Unsigned` is wrapped around. A whole `scale_factor` makes
 ///   floats of floats, and of integers with a fill value.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,8 +107,8 @@ impl Decoding {
         kernel::decode(&self.0, elements)
     }
 
-    /// The decoding of the same times as moments, which have an order and means, and the way from those to texts; `None`
-    /// if decoded elements are no texts.
+    /// The decoding of the same times as moments, which have an order and means, and the way from those to texts;
+    /// `None` if decoded elements are no texts.
     pub fn as_moments(&self) -> Option<(Self, CalendarTexts)> {
         let Output::Texts(units) = &self.0.output else { return None };
         let (output, texts) = (Output::CalendarMoments(units.clone()), CalendarTexts(units.calendar));

@@ -13,6 +13,7 @@
 //!   [`is_northward`] tells latitudes, and
 //!   [`bounded_times`] are the attributes that the bounds of times lack.
 //! - [`Encoding`] is the way back, from decoded elements to those that are stored.
+//! - [`ByteTexts`] are the texts of byte strings, and of arrays of single characters.
 //! - [`LabelSelection`] is the selection along a dimension by the labels of its coordinate, as text or JSON.
 //! - [`Coordinate`] has the decoded labels of a dimension in memory, with an order for searches.
 //!
@@ -27,6 +28,7 @@ mod kernel;
 mod label;
 mod moments;
 mod plan;
+mod texts;
 mod time;
 
 pub use attributes::{is_northward, is_undecoded};
@@ -39,4 +41,5 @@ pub use label::{
     NearLabels, TextSource,
 };
 pub use moments::CalendarTexts;
+pub use texts::{ByteTexts, is_characters, joined_type};
 pub use time::calendar::Calendar;

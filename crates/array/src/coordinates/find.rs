@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use zarrd_cf::is_characters;
 use zarrd_meta::{ArrayModel, Dialect, NodePath, json::Json};
 use zarrd_store::Precondition;
 
@@ -115,13 +116,16 @@ async fn resolve(
     }
 }
 
-/// The dimension of an array that another, one-dimensional array is over: that of this number, whose name is `name`, if
-/// one is given; `None` for other arrays.
+/// The dimension of an array that another, one-dimensional array is over, or one of characters with a second dimension:
+/// that of this number, whose name is `name`, if one is given; `None` for other arrays.
 ///
 /// A coordinate of the dimension's own name may lack dimension names. If several dimensions have this name, it is over
 /// each that has its extent.
 fn over_dimension(coordinate: &ArrayModel, model: &ArrayModel, name: &str, dimension: Option<usize>) -> Option<usize> {
-    let [extent] = coordinate.view_shape().try_into().ok()?;
+    let extent = match (coordinate.view_shape().as_slice(), is_characters(coordinate)) {
+        ([extent], false) | ([extent, _], true) => *extent,
+        _ => return None,
+    };
     let own_name = coordinate.dimension_names.first().cloned().flatten();
     let over = match (own_name, dimension) {
         (Some(own_name), None) => dimension_of_name(model, &own_name)?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use futures::TryStreamExt;
-use zarrd_cf::{Coordinate, Decoding};
+use zarrd_cf::{Coordinate, Decoding, is_characters, joined_type};
 use zarrd_codec::{Elements, VariableBuilder};
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
@@ -105,8 +105,8 @@ impl CoordinateVersion {
     }
 }
 
-/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of one that is too large for that only
-/// the `wanted` labels are read, if these are few.
+/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of one that is too large for that
+/// only the `wanted` labels are read, if these are few.
 pub(super) async fn read(
     context: &Arc<Context>,
     at: (&NodePath, Dialect),
@@ -144,7 +144,7 @@ async fn finish(
     (cached, wanted): (Option<Arc<Coordinate>>, Option<DimensionSelection>),
 ) -> Result<ReadCoordinate, CoordinateError> {
     let (fingerprint, model) = (planned.fingerprint(), planned.model().clone());
-    let extent = model.view_shape().into_iter().fold(1, u64::saturating_mul);
+    let extent = model.view_shape().first().copied().unwrap_or(1);
     let are_all = labels.is_none();
     let version = CoordinateVersion { path: path.clone(), dialect, labels, fingerprint };
     let found = |coordinate, memory| {
@@ -158,7 +158,10 @@ async fn finish(
     let decoding = Decoding::of_array(&model).map_err(undecodable)?;
     let count = planned.elements();
     let memory = planned.reserve_with_extra(count.saturating_mul(label_memory(&model, decoding.as_ref()))).await?;
-    let data_type = model.data_type.clone();
+    let data_type = match (is_characters(&model), model.view_shape().get(1)) {
+        (true, Some(width)) => joined_type(*width).unwrap_or_else(|| model.data_type.clone()),
+        _ => model.data_type.clone(),
+    };
     let elements = collect(planned).await?;
     let order = move || Ok::<_, ArrayError>(Coordinate::new(&elements, &data_type, decoding.as_ref()));
     let steps = count.saturating_mul(STEPS_PER_NUMBER);

@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss, Unconvertible},
     documents::{
         draft, parse_object,
         write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
@@ -156,11 +156,22 @@ async fn in_place_edits(
     drop(nodes);
     let conversion = conversion();
     let node_changes = has_copies_above(context, &mut change_set, &path, to).await?.then(Vec::new);
-    let (nodes, losses) = (0, Vec::new());
-    let mut edits =
-        InPlaceEdits { conversion, converted, attributes, consolidated, change_set, node_changes, nodes, losses };
+    let mut edits = InPlaceEdits {
+        conversion,
+        converted,
+        attributes,
+        consolidated,
+        change_set,
+        node_changes,
+        nodes: 0,
+        losses: Vec::new(),
+        unconvertible: Vec::new(),
+    };
     edits.add(top)?;
-    let InPlaceEdits { mut change_set, node_changes, nodes, mut losses, .. } = edits;
+    let InPlaceEdits { mut change_set, node_changes, nodes, mut losses, unconvertible, .. } = edits;
+    if let Some(error) = NodeError::unconvertible(unconvertible) {
+        return Err(error);
+    }
     // Parents come first in the report.
     losses.sort_by_key(|(path, _)| path.ancestors().count());
     report.losses.append(&mut losses);
@@ -185,6 +196,8 @@ struct InPlaceEdits {
     node_changes: Option<Vec<NodeChange>>,
     nodes: u64,
     losses: Vec<(NodePath, Loss)>,
+    /// The arrays that cannot be converted.
+    unconvertible: Vec<(NodePath, Unconvertible)>,
 }
 
 impl InPlaceEdits {
@@ -201,7 +214,15 @@ impl InPlaceEdits {
 
     fn convert(&mut self, node: &NodeTree) -> Result<(), NodeError> {
         let to = self.conversion.to;
-        let ConvertedNode { stored, losses } = self.conversion.convert(node)?;
+        let ConvertedNode { stored, losses } = match self.conversion.convert(node) {
+            Ok(converted) => converted,
+            // All are named, not only the first.
+            Err(NodeError::Unconvertible { path, source, .. }) => {
+                self.unconvertible.push((path, source));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         self.losses.extend(losses.iter().map(|loss| (node.path.clone(), loss.clone())));
         if self.converted.contains(&node.path) {
             return Ok(());

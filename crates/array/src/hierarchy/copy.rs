@@ -11,7 +11,7 @@ use std::{
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::Loss,
+    convert::{ChunkKeyPolicy, Loss, Unconvertible},
     zom::{Zom, ZomFormat},
 };
 use zarrd_operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
@@ -222,11 +222,19 @@ impl Copy {
             let contexts = ArrayContexts::find(context, &top, *to).await?;
             let documents = top.all().into_iter().flat_map(|node| &node.own.0).cloned().collect();
             let arrays = top.readable().into_iter().filter(|node| node.kind == NodeKind::Array);
-            let arrays = arrays.map(NodeTree::without_members).collect();
+            let arrays: Vec<NodeTree> = arrays.map(NodeTree::without_members).collect();
             let mut losses = Vec::new();
-            let zom = moved(top, *to, &mut losses)?;
-            let mut plan = Plan::new(target, &zom, &place.site, &contexts)?;
-            if source == zom.format.dialect() {
+            let planned = moved(top, *to, &mut losses)
+                .and_then(|zom| Ok((Plan::new(target, &zom, &place.site, &contexts)?, zom.format.dialect())));
+            let (mut plan, declared) = match planned {
+                // All are named, not only the first.
+                Err(first @ NodeError::Unconvertible { .. }) => {
+                    let all = unconvertible(&arrays, (path, target), *to, &contexts)?;
+                    return Err(NodeError::unconvertible(all).unwrap_or(first));
+                }
+                planned => planned?,
+            };
+            if source == declared {
                 let lost = std::mem::take(&mut plan.losses).into_iter();
                 let mut lost: Vec<_> = lost.map(|(at, loss)| (rebased(&at, target, path), loss)).collect();
                 // Parents come first in the report.
@@ -270,8 +278,8 @@ impl Copy {
         Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
     }
 
-    /// The keys of all chunks within the arrays' shapes, each with that of its copy; `None` if there are fewer than when
-    /// the copy was planned.
+    /// The keys of all chunks within the arrays' shapes, each with that of its copy; `None` if there are fewer than
+    /// when the copy was planned.
     async fn list(
         &self,
         context: &Context,
@@ -413,6 +421,26 @@ fn moved(source: NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> R
     losses.append(&mut unrepresented.losses);
     losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
     Ok(Zom { format, root })
+}
+
+/// The arrays that cannot be converted, by the paths of their copies.
+fn unconvertible(
+    arrays: &[NodeTree],
+    (path, target): (&NodePath, &NodePath),
+    to: Dialect,
+    contexts: &ArrayContexts,
+) -> Result<Vec<(NodePath, Unconvertible)>, NodeError> {
+    let mut found = Vec::new();
+    for array in arrays {
+        let copy = rebased(&array.path, path, target);
+        let context = contexts.at(&array.path, path);
+        match read_model(array)?.convert(&copy, to, ChunkKeyPolicy::Preferred, context) {
+            Err(NodeError::Unconvertible { path, source, .. }) => found.push((path, source)),
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    Ok(found)
 }
 
 /// The path of a node below another node than the one that it is below.

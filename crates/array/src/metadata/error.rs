@@ -1,5 +1,7 @@
 //! Errors of reading and changing nodes.
 
+use std::fmt;
+
 use zarrd_meta::{
     Dialect, NodePath, convert::Unconvertible, documents::PatchError, limits::MAX_DOCUMENT_SIZE, names::NameError,
     zom::MAX_NODES,
@@ -8,6 +10,34 @@ use zarrd_operations::NodeRejection;
 use zarrd_store::{Key, StoreError};
 
 use crate::error::ArrayError;
+
+/// The most arrays that an error names, with their reasons.
+const MAX_NAMED: usize = 100;
+
+/// More arrays that cannot be converted, each with the reason.
+#[derive(Debug, Default)]
+pub struct OtherArrays(pub(crate) Vec<(NodePath, Unconvertible)>);
+
+impl fmt::Display for OtherArrays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (path, Unconvertible { pointer, reason, .. }) in self.0.iter().take(MAX_NAMED) {
+            write!(f, "; {path}: {pointer} {reason}")?;
+        }
+        match self.0.len().saturating_sub(MAX_NAMED) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl NodeError {
+    /// The error for arrays that cannot be converted; `None` without any.
+    pub(crate) fn unconvertible(arrays: Vec<(NodePath, Unconvertible)>) -> Option<Self> {
+        let mut arrays = arrays.into_iter();
+        let (path, source) = arrays.next()?;
+        Some(Self::Unconvertible { path, source, others: OtherArrays(arrays.collect()) })
+    }
+}
 
 /// An error of describing, creating, updating, converting or erasing a node.
 #[derive(Debug, thiserror::Error)]
@@ -28,13 +58,15 @@ pub enum NodeError {
         source: NameError,
     },
     /// The dialect cannot represent the array at all.
-    #[error("{path}: {source}")]
+    #[error("{path}: {source}{others}")]
     Unconvertible {
         /// The path of the array.
         path: NodePath,
         /// The reason.
         #[source]
         source: Unconvertible,
+        /// The other arrays of the hierarchy.
+        others: OtherArrays,
     },
     /// The two dialects share no chunks, so a hierarchy can only be converted to another path.
     #[error("a hierarchy of {from} can only be converted to {to} at another path: set `target`")]

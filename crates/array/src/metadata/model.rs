@@ -8,7 +8,7 @@ use zarrd_meta::{
 };
 
 use super::{
-    error::NodeError,
+    error::{NodeError, OtherArrays},
     tree::{NodeKind, NodeTree},
 };
 use crate::{
@@ -65,8 +65,10 @@ impl NodeModel {
         context: ArrayContext,
     ) -> Result<Converted, NodeError> {
         match self {
-            Self::Array(model) => convert::array(model, to, chunks, context)
-                .map_err(|source| NodeError::Unconvertible { path: path.clone(), source }),
+            Self::Array(model) => convert::array(model, to, chunks, context).map_err(|source| {
+                let (path, others) = (path.clone(), OtherArrays::default());
+                NodeError::Unconvertible { path, source, others }
+            }),
             Self::Group(model) => Ok(convert::group(model, to)),
         }
     }

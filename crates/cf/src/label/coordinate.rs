@@ -17,6 +17,7 @@ use crate::{
     error::CfError,
     kernel,
     moments::CalendarTexts,
+    texts::as_texts,
     time::{NOT_A_TIME, calendar::Calendar},
 };
 
@@ -175,8 +176,8 @@ impl Coordinate {
         (range.end <= bytes.len() && range.len() >= bytes.len() / 2).then(|| bytes.slice(range))
     }
 
-    /// The labels of a selection as moments, which have means, and the way from those to texts; `None` if the labels are
-    /// no texts of times.
+    /// The labels of a selection as moments, which have means, and the way from those to texts; `None` if the labels
+    /// are no texts of times.
     pub fn take_moments(&self, selection: &DimensionSelection) -> Option<(Elements, CalendarTexts)> {
         let (Values::Moments(moments), LabelType::Moment(_, calendar)) = (&self.values, self.label_type) else {
             return None;
@@ -229,6 +230,7 @@ impl Coordinate {
     }
 
     fn of_decoded(elements: Elements, data_type: DataType) -> Self {
+        let (elements, data_type) = as_texts(elements, data_type);
         let label_type = label_type_of(&data_type);
         let len = match &elements {
             Elements::Variable(elements) => elements.len(),

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! `format` is 1 (xz), 2 (LZMA-alone) or 3 (raw, which requires `filters`). `check` is only for xz: -1 (CRC64), 0, 1, 4
-//! or 10. `preset` is 0 to 9, plus 2147483648 for "extreme"; others are an error of encoding only. `filters` are those of Python: LZMA1 (alone, in formats 2
-//! and 3), LZMA2, delta and the branch filters of machine code, with Python's options.
+//! or 10. `preset` is 0 to 9, plus 2147483648 for "extreme"; others are an error of encoding only. `filters` are those
+//! of Python: LZMA1 (alone, in formats 2 and 3), LZMA2, delta and the branch filters of machine code, with Python's
+//! options.
 //!
 //! ## Encoded bytes
 //!
@@ -23,9 +24,10 @@
 //!
 //! ## Errors and limits
 //!
-//! Bytes after the last stream are ignored, except in format 2, which has no mark to tell them. Dictionaries have at most 128 MiB, whether
-//! the configuration or the stream declares them (those of the presets have up to 64 MiB), and for encoding at most the
-//! chunk's size; an encoder takes 11.5 times its dictionary, which writes reserve. The output grows as it is decoded, beyond a small multiple of the input.
+//! Bytes after the last stream are ignored, except in format 2, which has no mark to tell them. Dictionaries have at
+//! most 128 MiB, whether the configuration or the stream declares them (those of the presets have up to 64 MiB), and
+//! for encoding at most the chunk's size; an encoder takes 11.5 times its dictionary, which writes reserve. The output
+//! grows as it is decoded, beyond a small multiple of the input.
 
 use std::fmt;
 

@@ -16,8 +16,8 @@
 //!
 //! The bits from `first_bit` to `last_bit` of each number, lowest bit first as in zarrs (the booleans of numcodecs have
 //! the opposite order), with the number of padding bits in the first or last byte if `padding_encoding` says so. The
-//! two parts of complex numbers are separate numbers, and `int4` and its like have as many bits as their name says. Decoding sets dropped bits to 0, and those above the kept bits of
-//! signed integers to the sign.
+//! two parts of complex numbers are separate numbers, and `int4` and its like have as many bits as their name says.
+//! Decoding sets dropped bits to 0, and those above the kept bits of signed integers to the sign.
 //!
 //! ## Errors and limits
 //!

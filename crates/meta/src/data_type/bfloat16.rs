@@ -8,7 +8,8 @@ use super::{
     text::unconfigured,
 };
 
-/// `bfloat16` (v3), and `bfloat16` in v2, where tensorstore writes it little-endian. NumPy and the draft do not have it.
+/// `bfloat16` (v3), and `bfloat16` in v2, where tensorstore writes it little-endian. NumPy and the draft do not have
+/// it.
 pub(super) struct BFloat16Family;
 
 const BFLOAT16: Float = Float { format: BinaryFloat::BFloat16, name: "bfloat16", numpy: None };

@@ -130,7 +130,19 @@ impl BinaryFloat {
 
     /// Appends the element of a fill value other than `null`, or returns the reason why it is invalid.
     pub(super) fn parse_fill(self, json: &Value, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), &'static str> {
-        let Some(text) = json.as_str() else { return self.parse_json(json, out) };
+        let text = match json {
+            Value::String(text) => text,
+            // As NumPy reads numbers: those that are too big are infinite.
+            Value::Number(number) if dialect != Dialect::Draft => {
+                self.push_nearest(number.as_f64().ok_or(NO_NUMBER)?, out);
+                return Ok(());
+            }
+            Value::Bool(value) if dialect != Dialect::Draft => {
+                self.push_nearest(f64::from(u8::from(*value)), out);
+                return Ok(());
+            }
+            _ => return self.parse_json(json, out),
+        };
         match dialect {
             Dialect::Draft => {
                 if text == "+Infinity" {
@@ -141,13 +153,15 @@ impl BinaryFloat {
                     return Ok(());
                 }
             }
-            // zarr-python also reads strings with a decimal number.
-            Dialect::V2 | Dialect::V3 => {
-                let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-                if decimal && let Ok(value) = text.parse::<f64>() {
-                    return self.parse_json(&Value::from(value), out);
+            // zarr-python also reads what Python's `float` does.
+            Dialect::V2 | Dialect::V3 => match python_float(text) {
+                Some(value) if value.is_nan() => return self.parse_json(&Value::from("NaN"), out),
+                Some(value) => {
+                    self.push_nearest(value, out);
+                    return Ok(());
                 }
-            }
+                None => {}
+            },
         }
         self.parse_json(json, out)
     }
@@ -162,6 +176,23 @@ impl BinaryFloat {
         self.write_json(element, &mut text);
         serde_json::from_slice(&text).ok()
     }
+}
+
+/// The number in a text as Python reads it: with white space around it, underscores between digits, and any case of
+/// `nan`, `inf` and `infinity`.
+fn python_float(text: &str) -> Option<f64> {
+    without_underscores(text.trim())?.parse().ok()
+}
+
+/// A text without underscores, if each is between two digits.
+pub(super) fn without_underscores(text: &str) -> Option<String> {
+    let is_digit = |part: Option<char>| part.is_some_and(|character| character.is_ascii_digit());
+    let parts: Vec<&str> = text.split('_').collect();
+    let between = parts.windows(2).all(|pair| match pair {
+        [before, after] => is_digit(before.chars().next_back()) && is_digit(after.chars().next()),
+        _ => true,
+    });
+    between.then(|| parts.concat())
 }
 
 /// The `f64` nearest to a 16-bit value rounded to decimal places, or to a power of ten if `places` is negative.

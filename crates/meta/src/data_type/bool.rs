@@ -48,9 +48,12 @@ impl ElementType for Bool {
         if is_null_fill(json, dialect) {
             return Ok(self.zero());
         }
-        // NumPy's booleans are numbers, and some writers write them so.
-        if let Some(number @ (0.0 | 1.0)) = json.as_f64() {
-            return Ok(vec![u8::from(number == 1.0)]);
+        // NumPy's booleans are numbers, and some writers write them so. Like zarr-python, every other number is true.
+        match json.as_f64() {
+            Some(number) if dialect != Dialect::Draft || [0.0, 1.0].contains(&number) => {
+                return Ok(vec![u8::from(number != 0.0)]);
+            }
+            _ => {}
         }
         if let Some(pattern @ ([0] | [1])) = draft_bit_pattern(json, dialect, 1).as_deref() {
             return Ok(pattern.to_vec());

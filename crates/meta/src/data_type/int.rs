@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
     V2Context, ValueError,
+    binary_float::without_underscores,
     text::{NumpyText, append, draft_bit_pattern, invalid_value, is_null_fill, order_sign, unconfigured, words},
 };
 use crate::Dialect;
@@ -138,9 +139,14 @@ impl ElementType for Integer {
             return Ok(pattern);
         }
         let mut element = Vec::with_capacity(self.number.size());
-        // zarr-python also reads strings of decimal digits.
+        // zarr-python also reads booleans, and what Python's `int` does.
+        let value = match json {
+            Value::String(text) => without_underscores(text.trim()).and_then(|text| text.parse().ok()),
+            Value::Bool(value) => Some(i128::from(*value)),
+            _ => None,
+        };
         if dialect != Dialect::Draft
-            && let Some(value) = json.as_str().and_then(|text| text.parse().ok())
+            && let Some(value) = value
             && self.push(value, &mut element)
         {
             return Ok(element);

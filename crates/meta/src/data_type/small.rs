@@ -2,8 +2,8 @@
 //! `uint4`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/int4), `float4_e2m1fn`,
 //! `float6_…` and [`float8_…`](https://github.com/jax-ml/ml_dtypes), each in the lower bits of a byte of its own.
 //!
-//! The values are those of ml_dtypes, which tensorstore writes. The upper bits of a byte have no meaning; they are written
-//! as zeros.
+//! The values are those of ml_dtypes, which tensorstore writes. The upper bits of a byte have no meaning; they are
+//! written as zeros.
 
 use serde_json::{Map, Value};
 
@@ -162,7 +162,8 @@ impl Small {
         }
     }
 
-    /// The code of the nearest number, half to the even code, or up without a mantissa; `None` if the number is too big.
+    /// The code of the nearest number, half to the even code, or up without a mantissa; `None` if the number is too
+    /// big.
     fn nearest(self, value: f64) -> Option<u8> {
         let magnitude = value.abs();
         let highest = if matches!(self.numbers, Numbers::Exponent) { u8::MAX } else { self.mask() >> 1 };

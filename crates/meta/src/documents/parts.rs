@@ -120,7 +120,8 @@ pub(super) fn xarray_names(attributes: &Json, rank: usize) -> Vec<Option<String>
     names.unwrap_or_else(|| vec![None; rank])
 }
 
-/// The dimension names of a v2 array: xarray's, or else those that NCZarr has in the document (4.8) or in the attributes.
+/// The dimension names of a v2 array: xarray's, or else those that NCZarr has in the document (4.8) or in the
+/// attributes.
 pub(super) fn dimension_names_v2(document: &Json, attributes: &Json, rank: usize) -> Vec<Option<String>> {
     let names = xarray_names(attributes, rank);
     if attributes.get(XARRAY_NAMES).is_some() {

@@ -289,6 +289,13 @@ fn check_texts(format: Format, result: &ArrayResult) -> Result<(), ApiError> {
     if !is_text || matches!(format, Format::Json | Format::Csv | Format::Xarray) {
         return Ok(());
     }
+    if result.model().data_type.number().is_none() {
+        let detail = format!("{format} has no texts of byte strings, json and csv have them");
+        let members = Members { unsupported: Some("texts of byte strings".to_owned()), ..Members::default() };
+        return Err(ApiError::new(
+            Problem::new(ProblemType::UnsupportedNode).with_detail(detail).with_members(members),
+        ));
+    }
     let calendar = result.model().attributes.get("calendar").and_then(|calendar| calendar.to_text());
     let calendar: String = calendar.unwrap_or_default().chars().take(64).collect();
     let detail = format!("{format} has no times of the calendar {calendar}, json and csv have texts of them");

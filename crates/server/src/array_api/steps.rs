@@ -33,7 +33,8 @@ impl Steps {
         self.reduce.as_ref().map_or(0, |reduce| reduce.reduction.functions.len())
     }
 
-    /// True if elements are returned as they are stored because nothing else is specified. A reduction has its own rule.
+    /// True if elements are returned as they are stored because nothing else is specified. A reduction has its own
+    /// rule.
     pub(super) fn leaves_decoding_open(&self) -> bool {
         self.decode.is_none() && self.reduce.is_none()
     }
@@ -58,8 +59,8 @@ impl Steps {
         result.checked(limit)
     }
 
-    /// Plans the labels that results have along dimension `axis` of the array, in which it is called `names`: those that
-    /// `request` selects from its coordinate, or the means of their windows.
+    /// Plans the labels that results have along dimension `axis` of the array, in which it is called `names`: those
+    /// that `request` selects from its coordinate, or the means of their windows.
     pub(super) async fn plan_labels(
         &self,
         engine: &Engine,
@@ -70,7 +71,7 @@ impl Steps {
         let window = self.window(axis, names)?;
         let Some((window, edge)) = window else {
             let stored = engine.arrays.read(coordinate, Some(dialect), request, limit).await?;
-            return ArrayResult::from(stored).decoded(Decode::Cf);
+            return ArrayResult::from(stored).decoded_labels();
         };
         let reduction = label_means(window, edge);
         let reduce = ReduceRequest { reduction, decode: Some(Decode::Cf), astype: None };

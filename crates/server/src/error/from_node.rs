@@ -29,7 +29,7 @@ impl From<NodeError> for ApiError {
                 let dialect = Some(source.dialect.to_string());
                 (ProblemType::InvalidNodeName, Members { dialect, ..path_members(&path) })
             }
-            NodeError::Unconvertible { path, source: Unconvertible { dialect, pointer, .. } } => {
+            NodeError::Unconvertible { path, source: Unconvertible { dialect, pointer, .. }, .. } => {
                 let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
                 (ProblemType::Unconvertible, Members { dialect, pointer, ..path_members(&path) })
             }

@@ -1,7 +1,8 @@
 //! The children of groups in a store without listings: those that documents of groups name.
 //!
 //! Consolidated metadata of a group names everything below it. In OME-Zarr, `multiscales` names the levels of an image,
-//! beside which there may be `labels`; `labels` names label images, `plate` its wells and `well` its images. All may be out of date: a name that has no documents is no node, and a node that is not named is not found.
+//! beside which there may be `labels`; `labels` names label images, `plate` its wells and `well` its images. All may be
+//! out of date: a name that has no documents is no node, and a node that is not named is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 

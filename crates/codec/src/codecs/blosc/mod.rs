@@ -18,10 +18,11 @@
 //! {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 //! ```
 //!
-//! `cname` is `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`; `clevel` is 0 to 9; others are an error of encoding only. `shuffle` is `noshuffle`,
-//! `shuffle` or `bitshuffle` in v3 and 0, 1 or 2 in numcodecs, where -1 means bits for elements of one byte and bytes
-//! for others. A `blocksize` of 0 is chosen by the level, and `typesize` defaults to the size of the elements. The
-//! other defaults are those of zarr-python: `zstd`, 5 and -1 in v3; `lz4`, 5 and 1 in numcodecs.
+//! `cname` is `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`; `clevel` is 0 to 9; others are an error of
+//! encoding only. `shuffle` is `noshuffle`, `shuffle` or `bitshuffle` in v3 and 0, 1 or 2 in numcodecs, where -1 means
+//! bits for elements of one byte and bytes for others. A `blocksize` of 0 is chosen by the level, and `typesize`
+//! defaults to the size of the elements. The other defaults are those of zarr-python: `zstd`, 5 and -1 in v3; `lz4`, 5
+//! and 1 in numcodecs.
 //!
 //! ## Encoded bytes
 //!
@@ -30,9 +31,9 @@
 //!
 //! ## Errors and limits
 //!
-//! A chunk that is longer than the limit, or than its streams can decode to, is rejected before it is allocated.
-//! Bytes after the length in the header are ignored. Decoding needs two blocks of memory in addition to the output; a block is at most as long as the chunk. Chunks have
-//! less than 2 GiB.
+//! A chunk that is longer than the limit, or than its streams can decode to, is rejected before it is allocated. Bytes
+//! after the length in the header are ignored. Decoding needs two blocks of memory in addition to the output; a block
+//! is at most as long as the chunk. Chunks have less than 2 GiB.
 
 use bytes::Bytes;
 use serde::Deserialize;

@@ -19,16 +19,16 @@
 //!
 //! ## Encoded bytes
 //!
-//! One element per element: the number itself, rounded once. Every type of integers and every binary floating-point type
-//! can be on either side. As with `cast-value-rs`, which zarr-python uses, a number beyond the range of a float type is
-//! infinite after `clamp`, a NaN becomes quiet and keeps its sign and the upper bits of its payload, and `"NaN"` in a map
-//! is every NaN. Other than there, `"0x…"` in a map is the NaN with these bits.
+//! One element per element: the number itself, rounded once. Every type of integers and every binary floating-point
+//! type can be on either side. As with `cast-value-rs`, which zarr-python uses, a number beyond the range of a float
+//! type is infinite after `clamp`, a NaN becomes quiet and keeps its sign and the upper bits of its payload, and
+//! `"NaN"` in a map is every NaN. Other than there, `"0x…"` in a map is the NaN with these bits.
 //!
 //! ## Errors and limits
 //!
-//! NaN and infinity have no integer; they need a map. A fill value that cannot be cast is an invalid configuration. A map
-//! has at most 4,096 pairs in each direction, which are searched in logarithmic time. The number of elements does not
-//! change.
+//! NaN and infinity have no integer; they need a map. A fill value that cannot be cast is an invalid configuration. A
+//! map has at most 4,096 pairs in each direction, which are searched in logarithmic time. The number of elements does
+//! not change.
 
 use bytes::Bytes;
 use serde::Deserialize;

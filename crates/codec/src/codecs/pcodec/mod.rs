@@ -14,9 +14,9 @@
 //! }
 //! ```
 //!
-//! These are the defaults. `level` is 0 to 12; `mode_spec` is `auto` or `classic`; `delta_spec` is `auto`, `no_op`, `none`
-//! (the same), `try_consecutive` or `try_lookback`; `delta_encoding_order` is 0 to 7, for `auto` and `try_consecutive`. All
-//! are for encoding only: wrong values stop no read.
+//! These are the defaults. `level` is 0 to 12; `mode_spec` is `auto` or `classic`; `delta_spec` is `auto`, `no_op`,
+//! `none` (the same), `try_consecutive` or `try_lookback`; `delta_encoding_order` is 0 to 7, for `auto` and
+//! `try_consecutive`. All are for encoding only: wrong values stop no read.
 //!
 //! ## Encoded bytes
 //!
@@ -25,9 +25,9 @@
 //!
 //! ## Errors and limits
 //!
-//! Integers and floats of 16 to 64 bits are encoded, those of 8 bits only decoded. The number of elements that a file or a
-//! page of it declares, and the length of a page's dictionary, are compared with the chunk before anything is allocated;
-//! the output grows as it is decoded.
+//! Integers and floats of 16 to 64 bits are encoded, those of 8 bits only decoded. The number of elements that a file
+//! or a page of it declares, and the length of a page's dictionary, are compared with the chunk before anything is
+//! allocated; the output grows as it is decoded.
 
 use std::sync::Arc;
 
@@ -220,8 +220,8 @@ fn decode<T: Num + pco::data_types::Number>(encoded: &[u8], limit: u64) -> Resul
 
 /// The number of elements that the next page declares, and that of its dictionary; `None` if none follows.
 ///
-/// A page begins with its type, the number of its elements less one in three bytes, and its mode in four bits, which the
-/// length of a dictionary follows in 25 bits.
+/// A page begins with its type, the number of its elements less one in three bytes, and its mode in four bits, which
+/// the length of a dictionary follows in 25 bits.
 fn declared_counts(page: &[u8]) -> Option<(usize, usize)> {
     let ([_, count @ ..], rest) = page.split_first_chunk::<4>()?;
     let [low, middle, high] = *count;

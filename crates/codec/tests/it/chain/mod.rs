@@ -135,8 +135,8 @@ fn truncated_and_extended_chunks_are_rejected() {
         for end in 0..chunk.len() {
             assert!(chain.decode(chunk.slice(..end), BUDGET).is_err(), "{} {end}", row.name);
         }
-        // A shard may have gaps, and then its index is where it is expected again. Bytes after the end of some formats are
-        // ignored.
+        // A shard may have gaps, and then its index is where it is expected again. Bytes after the end of some formats
+        // are ignored.
         let is_ended = ["zlib", "pcodec\",", "pcodec\"}"].iter().any(|name| row.codecs.contains(name));
         if !row.codecs.contains("sharding_indexed") {
             let longer = [&chunk, &chunk[..1]].concat();

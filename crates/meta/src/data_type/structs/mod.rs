@@ -1,6 +1,6 @@
 //! [`struct`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/struct): named fields of fixed
-//! sizes. A field of v2 may be an array of a fixed shape, or padding: a field without a name, which gets the one of NumPy and
-//! zarr-python, `f` and its number.
+//! sizes. A field of v2 may be an array of a fixed shape, or padding: a field without a name, which gets the one of
+//! NumPy and zarr-python, `f` and its number.
 
 use serde_json::{Map, Value, json};
 

@@ -79,6 +79,9 @@ impl ArraySlice {
     /// An upper bound of the length of one element as text.
     fn max_element_len(&self) -> u64 {
         let Some(size) = self.data_type.fixed_size() else { return 2 };
+        if self.data_type.packed_bits().is_some() {
+            return 26;
+        }
         match (self.data_type.number(), size) {
             (Some(Number::Bool), _) => 5,
             (Some(_), 1) => 4,
