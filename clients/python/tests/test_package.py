@@ -74,7 +74,10 @@ def test_wheels_install_and_uninstall(wheels: dict[str, Path], venv: Path) -> No
         script = venv / "bin/zarrd"
         variables = environment(PATH="/usr/bin:/bin")
         python = [str(venv / "bin/python"), "-c"]
-        code = "import fsspec, xarray, zarrd; print(fsspec.get_filesystem_class('zarrd').__module__, 'zarrd' in xarray.backends.list_engines())"
+        code = """
+import fsspec, xarray, zarrd
+print(fsspec.get_filesystem_class("zarrd").__module__, "zarrd" in xarray.backends.list_engines())
+"""
         found = subprocess.run([*python, code], capture_output=True, text=True, env=variables, check=True)
         assert found.stdout.split() == ["zarrd.fsspec", "True"]
         for command in ([str(script), "serve"], [str(venv / "bin/python"), "-m", "zarrd", "serve"]):

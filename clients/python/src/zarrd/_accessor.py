@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from xarray.coding.common import _ElementwiseFunctionArray
 from xarray.coding.variables import NativeEndiannessArray
-from xarray.conventions import encode_cf_variable
+from xarray.conventions import decode_cf_variable, encode_cf_variable
 from xarray.core import indexing
 
 from . import _elements
@@ -252,12 +252,13 @@ def _encoded(name: str, new: xr.Variable, stored: xr.Variable) -> Any:
     variable.encoding = {key: stored.encoding[key] for key in kept if key in stored.encoding}
     variable.attrs = {}
     encoded = encode_cf_variable(variable, name=name)
-    for key in ("units", "calendar"):
-        wanted, found = stored.encoding.get(key), encoded.attrs.get(key)
-        if wanted is not None and found is not None and wanted != found:
-            raise ValueError(
-                f"the times of {name!r} cannot be stored exactly in {wanted!r}; xarray would use {found!r}"
-            )
+    wanted, used = stored.encoding.get("units"), encoded.attrs.get("units")
+    if wanted is not None and used is not None:
+        # xarray takes other units if the stored ones cannot hold the times, and spells the same ones in its own way.
+        attributes = {**encoded.attrs, "units": wanted}
+        again: Any = decode_cf_variable(name, xr.Variable(encoded.dims, encoded.values, attributes))
+        if not again.equals(variable):
+            raise ValueError(f"the times of {name!r} cannot be stored exactly in {wanted!r}; xarray would use {used!r}")
     values = np.asarray(encoded.values)
     if values.dtype.kind in "OT":
         values = values.astype("U")

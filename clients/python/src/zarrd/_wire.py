@@ -1,7 +1,7 @@
 """Requests without a body over HTTP/1.1, with a fraction of the time that a general client takes for each.
 
-zarr-python reads an array with a request for each chunk, so that the time per request counts. `aiohttp` sends everything
-else, and whatever a response here has that is not expected.
+zarr-python reads an array with a request for each chunk, so that the time per request counts. `aiohttp` sends all
+others, and whatever a response here has that is not expected.
 """
 
 from __future__ import annotations
