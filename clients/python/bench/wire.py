@@ -1,6 +1,6 @@
 """Prints the bytes that the server sends for a labelled slice through `engine="zarrd"`, and those of its elements.
 
-    wire.py URL
+wire.py URL
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ PROGRAM = _server.find_program()
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("ZARRD_")}, **more}
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("ZARRD_", "PYTHONPATH"))},
+        **more,
+    }
 
 
 @pytest.fixture(scope="session")

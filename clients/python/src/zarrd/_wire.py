@@ -188,6 +188,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._idle: dict[str, list[_Stream]] = {}
         self._limits: dict[str, asyncio.Semaphore] = {}
+        self._context: ssl.SSLContext | None = None
 
     async def ask(self, method: str, url: str, query: str, fields: Mapping[str, str]) -> Answer:
         """The response to a request without a body.
@@ -239,7 +240,10 @@ class Pool:
     async def _connect(self, origin: str) -> _Stream:
         parts = urlsplit(origin)
         secure = parts.scheme == "https"
-        context = ssl.create_default_context() if secure else None
+        if secure and self._context is None:
+            # Once, since it reads the certificates of the system.
+            self._context = ssl.create_default_context()
+        context = self._context if secure else None
         port = parts.port or (443 if secure else 80)
         connecting = self._loop.create_connection(lambda: _Stream(self._loop), str(parts.hostname), port, ssl=context)
         async with asyncio.timeout(10):
