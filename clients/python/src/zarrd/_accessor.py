@@ -165,8 +165,12 @@ class DatasetAccessor:
         # attributes the result has; then the values take their places.
         small = dataset.isel({each: slice(0, 1) for each in dims})
         work: dict[Hashable, tuple[_Stored, list[int]]] = {}
+        others: list[Hashable] = []
         for name, variable in dataset.data_vars.items():
-            if not dims & set(variable.dims) or variable.dtype.kind not in "biufcmM":
+            if not dims & set(variable.dims):
+                continue
+            if variable.dtype.kind not in "biufcmM":
+                others.append(name)
                 continue
             shown = name if isinstance(name, str) else "the array"
             stored = _stored(shown, variable.variable, instead)
@@ -182,6 +186,11 @@ class DatasetAccessor:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result: xr.Dataset = getattr(small, function)(dim, **options)
+        for name in others:
+            # What xarray leaves out of the result, such as texts, is of no concern.
+            if name in result.data_vars:
+                _stored(name, dataset[name].variable, instead)
+                raise NotLazyError(f"{name!r} is of a type that the server does not compute with here: use {instead}")
         for name, values in run(_all(work, dataset, function, skipna, ddof)).items():
             if name in result.data_vars:
                 expected = result[name].variable
