@@ -18,16 +18,17 @@ import fsspec
 import numpy as np
 import obstore.store
 import zarr
-import zarrd
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore, ObjectStore
+
+import zarrd
 
 url, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 7
 place = f"{url}/store/bench"
 CASES = {"64 chunks of 0.5 MB": (64, 524_288), "1,000 chunks of 1 KiB": (1000, 1024)}
 
 writer = zarrd.ZarrStore(place)
-for name, (count, size) in CASES.items():
+for count, size in CASES.values():
     random = np.random.default_rng(1).integers(0, 255, (count, size), "u1")
     array = zarr.create_array(
         writer, name=str(size), shape=random.shape, chunks=(1, size), dtype="u1", compressors=None, overwrite=True

@@ -44,3 +44,17 @@ def path() -> str:
 def place(server: zarrd.Server, path: str) -> str:
     """The URL of a prefix below which there is nothing."""
     return f"{server.url}/store/{path}"
+
+
+CASES = {"equal": 0, "raised": 0}
+"""How often a function on the server was compared with xarray's, and how often it was refused."""
+
+TIMES: list[tuple[str, float]] = []
+"""The steps of the newcomer, and their seconds."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if any(CASES.values()):
+        terminalreporter.write_line(f"functions: {CASES['equal']} equal, {CASES['raised']} refused")
+    for name, seconds in TIMES:
+        terminalreporter.write_line(f"newcomer: {name} {seconds:.2f} s")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -181,6 +184,33 @@ def test_server_that_goes_away(tmp_path: Any) -> None:
     server.close()
     with zarrd.Server(tmp_path / "store") as again:
         assert zarrd.connect(again.url)["a"][...].tolist() == list(range(10))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_https(tmp_path: Any) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl")
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+    subprocess.run(command, check=True, capture_output=True)
+    (tmp_path / "key.pem").chmod(0o600)
+    options = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    with zarrd.Server("memory:", *options) as server:
+        assert server.url.startswith("https://")
+        with pytest.raises(zarrd.ConnectionFailed, match="certificate"):
+            zarrd.connect(server.url, retries=FAST)
+        code = f"""
+import numpy as np, xarray as xr, zarr, zarrd, zarrd.fsspec
+url = {server.url!r}
+data = np.arange(1_000_000.0).reshape(1000, 1000)
+assert np.array_equal(zarrd.connect(url).create_array("a/x", data=data, dims=["y", "x"])[...], data)
+native = url.replace("https", "zarrds")
+assert np.array_equal(zarr.open_array(native + "/a/x", mode="r")[500], data[500])
+assert float(xr.open_dataset(native + "/a").x.zarrd.mean()) == data.mean()
+"""
+        trusted = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "cert.pem")}
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=trusted)
 
 
 @pytest.fixture(scope="module")

@@ -73,6 +73,7 @@ def test_files_and_directories(url: str, tmp_path: Any) -> None:
     assert fs.cat(f"{root}/e/3") == b"\3\3\3"
     fs.rm(f"{root}/e", recursive=True)
     fs.rm(f"{root}/e", recursive=True)
+    assert fs.find(f"{root}/c") == [f"{root}/c"] and fs.find(f"{root}/c/") == []
     fs.rm(f"{root}/d/*")
     assert fs.find(root) == [f"{root}/c"]
     fs.rm(root, recursive=True)

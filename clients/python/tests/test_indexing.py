@@ -172,7 +172,7 @@ def test_writes(store: zarrd.ZarrStore, data: Any) -> None:
         array[key] = value
         same(array[...], content)
     key = data.draw(orthogonal(shape))
-    value = data.draw(elements(outer(content, key).shape, dtype))
+    value = data.draw(elements(np.shape(outer(content, key)), dtype))
     positions = outer(np.arange(content.size).reshape(shape), key)
     # As in NumPy, the last of repeated indices counts.
     content.reshape(-1)[np.asarray(positions).ravel()] = value.ravel()

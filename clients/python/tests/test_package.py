@@ -22,7 +22,10 @@ PROGRAM = _server.find_program()
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("ZARRD_")}, **more}
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("ZARRD_", "PYTHONPATH"))},
+        **more,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +77,10 @@ def test_wheels_install_and_uninstall(wheels: dict[str, Path], venv: Path) -> No
         script = venv / "bin/zarrd"
         variables = environment(PATH="/usr/bin:/bin")
         python = [str(venv / "bin/python"), "-c"]
-        code = "import fsspec, xarray, zarrd; print(fsspec.get_filesystem_class('zarrd').__module__, 'zarrd' in xarray.backends.list_engines())"
+        code = """
+import fsspec, xarray, zarrd
+print(fsspec.get_filesystem_class("zarrd").__module__, "zarrd" in xarray.backends.list_engines())
+"""
         found = subprocess.run([*python, code], capture_output=True, text=True, env=variables, check=True)
         assert found.stdout.split() == ["zarrd.fsspec", "True"]
         for command in ([str(script), "serve"], [str(venv / "bin/python"), "-m", "zarrd", "serve"]):

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from xarray.coding.common import _ElementwiseFunctionArray
 from xarray.coding.variables import NativeEndiannessArray
-from xarray.conventions import encode_cf_variable
+from xarray.conventions import decode_cf_variable, encode_cf_variable
 from xarray.core import indexing
 
 from . import _elements
@@ -165,8 +165,12 @@ class DatasetAccessor:
         # attributes the result has; then the values take their places.
         small = dataset.isel({each: slice(0, 1) for each in dims})
         work: dict[Hashable, tuple[_Stored, list[int]]] = {}
+        others: list[Hashable] = []
         for name, variable in dataset.data_vars.items():
-            if not dims & set(variable.dims) or variable.dtype.kind not in "biufcmM":
+            if not dims & set(variable.dims):
+                continue
+            if variable.dtype.kind not in "biufcmM":
+                others.append(name)
                 continue
             shown = name if isinstance(name, str) else "the array"
             stored = _stored(shown, variable.variable, instead)
@@ -182,6 +186,11 @@ class DatasetAccessor:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result: xr.Dataset = getattr(small, function)(dim, **options)
+        for name in others:
+            # What xarray leaves out of the result, such as texts, is of no concern.
+            if name in result.data_vars:
+                _stored(name, dataset[name].variable, instead)
+                raise NotLazyError(f"{name!r} is of a type that the server does not compute with here: use {instead}")
         for name, values in run(_all(work, dataset, function, skipna, ddof)).items():
             if name in result.data_vars:
                 expected = result[name].variable
@@ -252,12 +261,13 @@ def _encoded(name: str, new: xr.Variable, stored: xr.Variable) -> Any:
     variable.encoding = {key: stored.encoding[key] for key in kept if key in stored.encoding}
     variable.attrs = {}
     encoded = encode_cf_variable(variable, name=name)
-    for key in ("units", "calendar"):
-        wanted, found = stored.encoding.get(key), encoded.attrs.get(key)
-        if wanted is not None and found is not None and wanted != found:
-            raise ValueError(
-                f"the times of {name!r} cannot be stored exactly in {wanted!r}; xarray would use {found!r}"
-            )
+    wanted, used = stored.encoding.get("units"), encoded.attrs.get("units")
+    if wanted is not None and used is not None:
+        # xarray takes other units if the stored ones cannot hold the times, and spells the same ones in its own way.
+        attributes = {**encoded.attrs, "units": wanted}
+        again: Any = decode_cf_variable(name, xr.Variable(encoded.dims, encoded.values, attributes))
+        if not again.equals(variable):
+            raise ValueError(f"the times of {name!r} cannot be stored exactly in {wanted!r}; xarray would use {used!r}")
     values = np.asarray(encoded.values)
     if values.dtype.kind in "OT":
         values = values.astype("U")

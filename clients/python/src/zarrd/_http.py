@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -108,7 +109,9 @@ class Connection:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 connections += 1
                 never_sent = isinstance(error, (aiohttp.ClientConnectorError, ConnectionRefusedError, socket.gaierror))
-                again = repeatable or never_sent
+                untrusted = isinstance(error, (ssl.SSLCertVerificationError, aiohttp.ClientConnectorCertificateError))
+                never_sent = never_sent or untrusted
+                again = (repeatable or never_sent) and not untrusted
                 if not again or connections >= self.retries.connections or time.monotonic() + pause > ends:
                     raise self._unreachable(error, never_sent, repeatable) from error
                 await asyncio.sleep(pause * random.uniform(0.8, 1.2))

@@ -1,7 +1,7 @@
 """Requests without a body over HTTP/1.1, with a fraction of the time that a general client takes for each.
 
-zarr-python reads an array with a request for each chunk, so that the time per request counts. `aiohttp` sends everything
-else, and whatever a response here has that is not expected.
+zarr-python reads an array with a request for each chunk, so that the time per request counts. `aiohttp` sends all
+others, and whatever a response here has that is not expected.
 """
 
 from __future__ import annotations
@@ -188,6 +188,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._idle: dict[str, list[_Stream]] = {}
         self._limits: dict[str, asyncio.Semaphore] = {}
+        self._context: ssl.SSLContext | None = None
 
     async def ask(self, method: str, url: str, query: str, fields: Mapping[str, str]) -> Answer:
         """The response to a request without a body.
@@ -239,7 +240,10 @@ class Pool:
     async def _connect(self, origin: str) -> _Stream:
         parts = urlsplit(origin)
         secure = parts.scheme == "https"
-        context = ssl.create_default_context() if secure else None
+        if secure and self._context is None:
+            # Once, since it reads the certificates of the system.
+            self._context = ssl.create_default_context()
+        context = self._context if secure else None
         port = parts.port or (443 if secure else 80)
         connecting = self._loop.create_connection(lambda: _Stream(self._loop), str(parts.hostname), port, ssl=context)
         async with asyncio.timeout(10):

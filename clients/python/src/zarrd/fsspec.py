@@ -219,7 +219,13 @@ class ZarrdFileSystem(AsyncFileSystem):  # type: ignore[misc]
             for name in files:
                 while (name := name.rpartition("/")[0]) and len(name) >= len(key) and name not in found:
                     found[name] = {"name": name, "size": 0, "type": "directory"}
-        if not files and key and (entry := await _keys.head(self._connection, key)) is not None:
+        # A path that ends in a slash is that of a directory.
+        if (
+            not files
+            and key
+            and not str(path).endswith("/")
+            and (entry := await _keys.head(self._connection, key)) is not None
+        ):
             found = {key: _described(entry)}
         names = sorted(found)
         return {name: found[name] for name in names} if options.get("detail") else names
