@@ -11,7 +11,7 @@ import { Plot, series } from "./line";
 import { count, dimensionLabel, flagsOf, isTime, type ArrayNode } from "./node";
 import { Choice, Name, Switch, useTicks } from "./parts";
 import type { Probe } from "./raster";
-import { axisName, channelOf, reduction, shownUnits, type View } from "./view";
+import { axisName, channelOf, isScaled, reduction, shownUnits, type View } from "./view";
 
 type Change = (patch: Partial<View>, isStep: boolean) => void;
 
@@ -311,7 +311,9 @@ function pinnedQuery(array: ArrayNode, view: View, pin: number[]): api.Query {
 /** The elements of a chunk that is read for a pointer that rests. */
 const RESTED = 1 << 24;
 
-function exactText(array: ArrayNode, value: Json): string {
+function exactText(array: ArrayNode, view: View, value: Json): string {
+  // Without the digits that arithmetic adds: 270.48 instead of 270.47999999999996.
+  if (typeof value === "number" && view.decode && isScaled(array)) return String(Number(value.toPrecision(15)));
   if (!Array.isArray(value)) return String(value);
   if (array.kind === "complex" && value.length === 2) return complexText(String(value[0]), String(value[1]));
   return value.map(String).join(", ");
@@ -332,7 +334,7 @@ export function ProbePanel({ array, view, probe, version, coordinates, change }:
     [array, version, wanted, view.decode, view.over.join(), view.by, view.kind],
   );
   const isExact = isRead && !exact.isStale && exact.value !== null;
-  const value = isExact ? exactText(array, exact.value) : view.pin ? (!exact.isStale && exact.error ? exact.error.message : "…") : (probe?.text ?? "…");
+  const value = isExact ? exactText(array, view, exact.value) : view.pin ? (!exact.isStale && exact.error ? exact.error.message : "…") : (probe?.text ?? "…");
   const channel = view.kind === "rgb" ? channelOf(array) : -1;
   return (
     <section class="panel probe" aria-label="Element">

@@ -233,5 +233,7 @@ export function selection(view: View, array: ArrayNode, ranges: Map<number, stri
 
 export const axisName = (array: ArrayNode, at: number) => (at < 0 ? "" : dimensionLabel(array, at));
 
+/** True if elements are numbers times a factor, or plus an offset. */
+export const isScaled = (array: ArrayNode) => "scale_factor" in array.attributes || "add_offset" in array.attributes;
 /** The units of the numbers that are shown: those of packed elements are of decoded ones. */
-export const shownUnits = (array: ArrayNode, view: View) => (view.decode || !("scale_factor" in array.attributes || "add_offset" in array.attributes) ? unitsOf(array) : null);
+export const shownUnits = (array: ArrayNode, view: View) => (view.decode || !isScaled(array) ? unitsOf(array) : null);
