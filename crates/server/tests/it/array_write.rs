@@ -276,7 +276,7 @@ async fn invalid_requests_are_rejected() {
         assert_eq!(problem.members.parameter.as_deref(), Some("append"), "{query}");
     }
     let problem = assert_problem(Method::POST, "/array/m?append=0&select=0", ProblemType::UnknownParameter).await;
-    assert_eq!(problem.members.known.unwrap(), ["append", "dialect"]);
+    assert_eq!(problem.members.known.unwrap(), ["append", "casting", "decode", "dialect"]);
     assert_problem(Method::POST, "/array/m?append=0&append=0", ProblemType::DuplicateParameter).await;
     let problem = assert_problem(Method::POST, "/array/m", ProblemType::MissingParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("read"));

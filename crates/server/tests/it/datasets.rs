@@ -272,7 +272,7 @@ async fn consolidated_metadata_is_updated_once() {
 #[tokio::test]
 async fn large_datasets_take_bounded_memory() {
     let arrays =
-        ArrayOptions { max_memory: 16 << 20, slab_memory: 2 << 20, cache_capacity: 0, ..ArrayOptions::default() };
+        ArrayOptions { max_memory: 32 << 20, slab_memory: 2 << 20, cache_capacity: 0, ..ArrayOptions::default() };
     let limits = Limits { value: 64 << 20, ..Limits::default() };
     let server = weather(Settings { arrays, limits, ..Settings::default() }, 0).await;
     // 40 MiB, of which no more than the budget is in memory.
