@@ -231,6 +231,7 @@ mod tests {
                 ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
                     if prefix.is_root() && key.as_str() == "named"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
+                ProblemType::SnapshotExpired => matches!(error, StoreError::SnapshotExpired),
                 ProblemType::ValueChanged => {
                     matches!(&error, StoreError::Changed { key } if key.as_str() == "named")
                 }

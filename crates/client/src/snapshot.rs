@@ -54,11 +54,20 @@ impl HttpStore {
                 return Ok(response.json(MAX_RESPONSE_BYTES).await?);
             }
             let response = response.into_error_response().await;
-            Err(match response.kind() {
-                Some(ProblemType::NotFound | ProblemType::MethodNotAllowed | ProblemType::Unsupported) => {
-                    FailedAttempt::terminal(StoreError::Unsupported { what: "snapshots of a prefix" })
+            let is_unknown = match response.kind() {
+                Some(kind) => {
+                    [ProblemType::NotFound, ProblemType::MethodNotAllowed, ProblemType::Unsupported].contains(&kind)
                 }
-                _ => problem::into_failure(response, None),
+                // A proxy, or a server of files, that does not know the resource.
+                None => {
+                    !(response.status.is_server_error()
+                        || [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS]
+                            .contains(&response.status))
+                }
+            };
+            Err(match is_unknown {
+                true => FailedAttempt::terminal(StoreError::Unsupported { what: "snapshots of a prefix" }),
+                false => problem::into_failure(response, None),
             })
         };
         let taken = self.transport.retry(Idempotency::NotIdempotent, attempt).await?;

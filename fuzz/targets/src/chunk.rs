@@ -1,7 +1,7 @@
 //! Chunks built from fuzzer input.
 
 use serde_json::Value;
-use zarrd_codec::{ChunkRepresentation, CodecChain, Elements, VariableBuilder};
+use zarrd_codec::{ChunkRepresentation, CodecChain, CodecError, Elements, VariableBuilder};
 use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{DataType, V2Context, parse_v2, parse_v3},
@@ -55,10 +55,12 @@ pub(crate) fn is_complete(elements: &Elements, chunk: &ChunkRepresentation, budg
     }
 }
 
-/// Encodes a chunk and checks its encoded length; `None` if encoding fails, which variable-length elements may cause.
+/// Encodes a chunk and checks its encoded length; `None` if encoding fails, which variable-length elements may cause, and
+/// numbers that a cast cannot represent.
 pub(crate) fn encode(chain: &CodecChain, elements: Elements) -> Option<bytes::Bytes> {
     let encoded = match chain.encode(elements) {
         Ok(encoded) => encoded,
+        Err(CodecError::InvalidElement { codec: "cast_value", .. }) => return None,
         Err(error) => {
             assert!(chain.representation().fixed_size().is_none(), "{error:?}");
             return None;

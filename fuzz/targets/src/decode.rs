@@ -187,7 +187,7 @@ fn roundtrip_bytes(chain: &CodecChain, encoded: Bytes, preserved: Preserved) {
     };
     chunk::is_complete(&decoded, chain.representation(), BUDGET);
     let Some(encoded) = chunk::encode(chain, decoded.clone()) else {
-        assert!(preserved == Json && !is_ascii(&decoded), "elements that were decoded");
+        assert!(preserved == Number || (preserved == Json && !is_ascii(&decoded)), "elements that were decoded");
         return;
     };
     let again = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
