@@ -139,7 +139,7 @@ static CASES: &[(Preserved, Position, &[&str], &str)] = &[
     (Decoded, Alone, &["bool"], r#"[{"name":"packbits","configuration":{"padding_encoding":"last_byte"}}]"#),
     (Decoded, Alone, &["int16", "uint32"], r#"[{"name":"packbits","configuration":{"padding_encoding":"first_byte","first_bit":1,"last_bit":11}}, "gzip"]"#),
     (Number, Before, &["float32", "float64"], r#"[{"name":"scale_offset","configuration":{"offset":5,"scale":3}}]"#),
-    (Number, Before, &["float32", "float64", "float16", "int64"], r#"[{"name":"cast_value","configuration":{"data_type":"int16","out_of_range":"wrap","scalar_map":{"encode":[["NaN",-9999],["Infinity",1]],"decode":[[-9999,"NaN"]]}}}]"#),
+    (Number, Before, &["float32", "float64", "float16"], r#"[{"name":"cast_value","configuration":{"data_type":"int16","out_of_range":"wrap","scalar_map":{"encode":[["NaN",-9999],["Infinity",1]],"decode":[[-9999,"NaN"]]}}}]"#),
     (Decoded, Before, &["float32", "int32", "uint8"], r#"[{"name":"cast_value","configuration":{"data_type":"float16","rounding":"nearest-away","out_of_range":"clamp"}}]"#),
     (Number, Before, &["float64"], r#"[{"name":"scale_offset","configuration":{"scale":100}},{"name":"cast_value","configuration":{"data_type":"uint64","rounding":"towards-negative","out_of_range":"clamp"}}]"#),
 ];

@@ -230,13 +230,13 @@ async fn unsupported_nodes_are_reported() {
     let bytes = json!([{"name": "bytes"}]);
     let codec = json!([{"name": "bytes"}, {"name": "example.squeeze"}]);
     v3_with(&server, "codec", json!("uint8"), &[1], &[1], json!(0), codec).await;
-    v3_with(&server, "type", json!("float8_e5m2"), &[1], &[1], json!(0), bytes.clone()).await;
+    v3_with(&server, "type", json!("float7_future"), &[1], &[1], json!(0), bytes.clone()).await;
     v3_with(&server, "extension", json!("uint8"), &[1], &[1], json!(0), bytes.clone()).await;
     let text = server.value("extension/zarr.json").await.unwrap();
     let mut document: Value = serde_json::from_slice(&text).unwrap();
     document["example.future"] = json!({"must_understand": true});
     put(&server, "extension/zarr.json", document.to_string().into_bytes()).await;
-    for (path, named) in [("codec", "example.squeeze"), ("type", "float8_e5m2"), ("extension", "example.future")] {
+    for (path, named) in [("codec", "example.squeeze"), ("type", "float7_future"), ("extension", "example.future")] {
         let problem = assert_problem(&server, &format!("/array/{path}"), ProblemType::UnsupportedNode).await;
         let unsupported = problem.members.unsupported.unwrap();
         assert!(problem.status == 501 && unsupported.contains(named), "{unsupported}");

@@ -26,6 +26,8 @@ const MIB: u64 = 1 << 20;
 const UNREACHABLE: &[(&str, &str, &str)] = &[
     ("metrics", "500", "metrics that cannot be written as text would be a mistake of the program"),
     ("headMetrics", "500", "as `metrics`"),
+    ("endSnapshot", "204", "the id is that of the caller's own snapshot: `snapshots` ends some"),
+    ("takeSnapshot", "429", "the token has to have a snapshot: `snapshots` has such a token"),
 ];
 
 /// Path suffixes of nodes that take much memory; requested only from servers with little of it.
@@ -100,7 +102,10 @@ const NAMED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "d
 fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'static str)] {
     match (template, method) {
         ("/store/{key}", "put") => &[("", "1"), ("", "12345678901234567890")],
-        ("/store/" | "/store/{prefix}/", "get" | "head") => &[("", ""), ("?list=keys&limit=10000", "")],
+        ("/store/{key}", "get" | "head") => &[("", ""), ("?snapshot=0", "")],
+        ("/store/" | "/store/{prefix}/", "get" | "head") => {
+            &[("", ""), ("?list=keys&limit=10000", ""), ("?snapshot=0", "")]
+        }
         ("/store/", "delete") => &[("?confirm=all", "")],
         ("/array/{path}", "put") => &[("", "7"), ("", "[7, 7, 7, 7]"), ("?create&shape=4&dtype=uint8", "[7, 7, 7, 7]")],
         ("/array/{path}", "post") => &[("?append=0", "[7]"), ("?read", r#"{"select": ""}"#)],
