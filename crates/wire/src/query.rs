@@ -392,6 +392,17 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn snapshot_queries_round_trip() {
+        for prefix in ["", "lab/exp 1/", "a/&/ü/"] {
+            let query = SnapshotQuery { prefix: Prefix::parse(prefix).unwrap() };
+            assert_eq!(SnapshotQuery::parse(&query.render()), Ok(query));
+        }
+        assert!(matches!(SnapshotQuery::parse("prefix=lab"), Err(QueryError::Invalid { name: PREFIX, .. })));
+        assert_eq!(parse_key_read(&render_key_read("a&b")), Ok(Some("a&b".to_owned())));
+        assert_eq!(parse_key_read("other=1"), Ok(None));
+    }
+
+    #[test]
     fn listing_queries_round_trip() {
         assert_eq!(ListQuery::parse(""), Ok(ListQuery::default()));
         assert_eq!(ListQuery::parse("list=dir&_=17"), Ok(ListQuery::default()), "cache busters are ignored");
@@ -401,7 +412,7 @@ mod tests {
             cursor: Some(Cursor::from_text("a_b-&%")),
             snapshot: Some("0&1".to_owned()),
         };
-        assert_eq!(full.render(), "list=keys&limit=7&cursor=a_b-%26%25");
+        assert_eq!(full.render(), "list=keys&limit=7&cursor=a_b-%26%25&snapshot=0%261");
         assert_eq!(ListQuery::parse(&full.render()), Ok(full));
         assert_eq!(ListQuery::default().render(), "");
         let unknown = QueryError::UnknownListing { list: "tree".into() };

@@ -139,9 +139,9 @@ impl Writers {
         writers.tasks.spawn(async move {
             for number in 0_u32.. {
                 // Small and large values by turns.
-                let value = number.to_string().repeat(if number % 3 == 0 { 3000 } else { 1 });
+                let value = number.to_string().repeat(if number.is_multiple_of(3) { 3000 } else { 1 });
                 sent(client.put(format!("{keys}{number}")).body(value)).await;
-                sent(client.put(&counter).body(number.to_string().repeat(if number % 2 == 0 { 2000 } else { 1 })))
+                sent(client.put(&counter).body(number.to_string().repeat(if number.is_multiple_of(2) { 2000 } else { 1 })))
                     .await;
                 done[1].store(number + 1, Ordering::SeqCst);
                 if number % 20 == 7 {
@@ -190,10 +190,10 @@ async fn is_of_one_commit(server: &Server, [rows, number]: [u32; 2]) {
     assert!(keys >= number as usize, "{keys} keys of {number} that were acknowledged");
     for number in 0..keys {
         let value = text(server, &format!("/store/seq/{number}")).await;
-        let expected = number.to_string().repeat(if number % 3 == 0 { 3000 } else { 1 });
+        let expected = number.to_string().repeat(if number.is_multiple_of(3) { 3000 } else { 1 });
         assert_eq!(value.as_deref(), Some(&*expected), "{number} of {keys}");
     }
-    let counts = |last: usize| last.to_string().repeat(if last % 2 == 0 { 2000 } else { 1 });
+    let counts = |last: usize| last.to_string().repeat(if last.is_multiple_of(2) { 2000 } else { 1 });
     let last = keys - 1;
     assert!(counter == counts(last) || (last > 0 && counter == counts(last - 1)), "{last}");
     let swept = text(server, "/store/swept/?list=keys").await.unwrap();

@@ -128,7 +128,7 @@ async fn kills_leave_whole_datasets() {
         let _ = last.await.unwrap();
         lengths.push(next);
     }
-    note(&format!("lengths: {lengths:?}"));
+    note(format!("lengths: {lengths:?}"));
     assert!(lengths.windows(2).all(|pair| pair[1] >= pair[0]), "acknowledged steps stay: {lengths:?}");
 }
 

@@ -118,7 +118,7 @@ pub(crate) const BOUNDS: &[Bound] = &[
     ("POST points", "deep objects", 400, 1_583_000, 130),
     ("POST stack", "deep objects", 400, 1_583_000, 130),
     ("PUT elements", "deep objects", 400, 1_590_000, 440),
-    ("append", "deep objects", 400, 1_590_000, 420),
+    ("append", "deep objects", 400, 1_590_000, 490),
     ("PUT attributes", "digits", 201, 7_956_000, 580),
     ("PUT members", "digits", 400, 1_587_000, 200),
     ("PUT no node", "digits", 400, 1_586_000, 100),

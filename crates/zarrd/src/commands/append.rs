@@ -36,7 +36,7 @@ async fn append(config: &AppendConfig) -> Result<(), Error> {
     let report = nodes.append(&config.group, &config.dimension, content, &config.options).await?;
     let mut output = Output::default();
     match config.format {
-        OutputFormat::Text => output.line(&text(config, &report))?,
+        OutputFormat::Text => output.line(text(config, &report))?,
         OutputFormat::Json => output.json(&json!({
             "dimension": report.dimension,
             "before": report.before,

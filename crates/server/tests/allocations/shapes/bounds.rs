@@ -110,7 +110,7 @@ pub(crate) const BOUNDS: &[Bound] = &[
     ("PUT elements", "2^62 rows", 200, 25_000, 530),
     ("PUT scalar", "2^62 rows", 200, 25_000, 540),
     ("PUT raw", "2^62 rows", 400, 25_000, 420),
-    ("append list", "2^62 rows", 400, 25_000, 420),
+    ("append list", "2^62 rows", 200, 25_000, 440),
     ("append nothing", "2^62 rows", 200, 25_000, 410),
     ("GET node", "2^62 rows", 200, 23_000, 440),
     ("GET node as v2", "2^62 rows", 200, 25_000, 760),
