@@ -141,8 +141,12 @@ impl Writers {
                 // Small and large values by turns.
                 let value = number.to_string().repeat(if number.is_multiple_of(3) { 3000 } else { 1 });
                 sent(client.put(format!("{keys}{number}")).body(value)).await;
-                sent(client.put(&counter).body(number.to_string().repeat(if number.is_multiple_of(2) { 2000 } else { 1 })))
-                    .await;
+                sent(client.put(&counter).body(number.to_string().repeat(if number.is_multiple_of(2) {
+                    2000
+                } else {
+                    1
+                })))
+                .await;
                 done[1].store(number + 1, Ordering::SeqCst);
                 if number % 20 == 7 {
                     sent(client.put(format!("{swept}a")).body("a")).await;
