@@ -16,12 +16,12 @@ made_by_other = 0
 
 
 def is_other(codecs):
-    """True if only the other version of zarr-python supports a row: version 2 has neither v3 nor its codecs, and
-    version 3 supports only texts and byte strings among the objects of v2.
+    """True if only the other version of zarr-python supports a row: version 2 has neither v3 nor its codecs nor
+    the package pcodec of today, and version 3 supports only texts and byte strings among the objects of v2.
     """
     names = [codec[1] if isinstance(codec, list) else None for codec in codecs]
     if OLD:
-        return None in names
+        return None in names or "pcodec" in names
     objects = {"json2", "vlen-array", "categorize"} & set(names)
     return bool(objects) and "bytes" not in names
 

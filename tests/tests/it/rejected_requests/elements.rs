@@ -31,7 +31,7 @@ async fn invalid_bodies_are_rejected() {
         for (select, file) in [
             ("", npy("|u1", "(24,)", &[1; 24])),
             ("", npy("|u1", "(6, 4)", &[1; 24])),
-            ("?select=0", npy("|u1", "(1, 6)", &[1; 6])),
+            ("?select=0", npy("|u1", "(6, 1)", &[1; 6])),
         ] {
             rejections.write(&format!("{array}{select}"), NPY, file, ProblemType::BodyShapeMismatch).await;
         }
