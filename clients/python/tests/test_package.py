@@ -61,7 +61,8 @@ def venv(tmp_path: Path) -> Path:
 
 def pip(venv: Path, *arguments: str) -> None:
     command = [sys.executable, "-m", "pip", "--python", str(venv / "bin/python"), "-q", "--disable-pip-version-check"]
-    subprocess.run([*command, *arguments], check=True, capture_output=True)
+    # Not with the package that is under test here.
+    subprocess.run([*command, *arguments], check=True, capture_output=True, env=environment())
 
 
 def files(venv: Path) -> set[str]:
