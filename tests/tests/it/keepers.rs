@@ -179,10 +179,7 @@ async fn prefix_is_erased_on_a_small_disk_that_eight_writers_filled() {
         erased.status() == StatusCode::OK
     })
     .await;
-    eventually("values are accepted again", Duration::from_secs(60), async || {
-        put(&server, 0).await == StatusCode::CREATED
-    })
-    .await;
+    assert_eq!(server.count_keys("v/").await, 0);
     server.stop();
 }
 
