@@ -65,7 +65,7 @@ async fn invalid_bodies_are_rejected() {
         for (target, file) in [
             ("?append=0", npy("|u1", "(2, 5)", &[1; 10])),
             ("?append=1", npy("|u1", "(5, 2)", &[1; 10])),
-            ("?append=0", npy("|u1", "(6,)", &[1; 6])),
+            ("?append=0", npy("|u1", "(12,)", &[1; 12])),
         ] {
             rejections.append(&format!("{array}{target}"), NPY, file, ProblemType::BodyShapeMismatch).await;
         }
@@ -73,10 +73,13 @@ async fn invalid_bodies_are_rejected() {
         rejections
             .append(&format!("{array}?append=0"), JSON, "[[1,2,3,4,5,6],[1,2]]", ProblemType::BodyShapeMismatch)
             .await;
-        for dimension in ["2", "-3", "x", "99999999999999999999"] {
-            rejections
-                .append(&format!("{array}?append={dimension}"), RAW, vec![7; 6], ProblemType::InvalidParameter)
-                .await;
+        for (dimension, kind) in [
+            ("2", ProblemType::InvalidParameter),
+            ("-3", ProblemType::InvalidParameter),
+            ("x", ProblemType::UnknownDimension),
+            ("99999999999999999999", ProblemType::UnknownDimension),
+        ] {
+            rejections.append(&format!("{array}?append={dimension}"), RAW, vec![7; 6], kind).await;
         }
         // Selections.
         for (select, kind) in [
