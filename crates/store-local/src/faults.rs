@@ -1,4 +1,4 @@
-//! Faults for tests: syncs of the log that wait or fail. Release builds do not have them.
+//! Faults for tests: syncs of the log that wait or fail, and slow passes over the records. Release builds do not have them.
 
 use std::io;
 
@@ -19,6 +19,8 @@ struct State {
     /// The number of syncs that are allowed while others are paused.
     allowed: u32,
     failing: bool,
+    /// The time between two slices of a pass over the records.
+    pass_pause: std::time::Duration,
 }
 
 #[cfg(debug_assertions)]
@@ -40,6 +42,16 @@ impl SyncFault {
     pub fn resume(&self) {
         *self.0.0.lock() = State::default();
         self.0.1.notify_all();
+    }
+
+    /// Pauses passes over the records between two slices, for so long.
+    pub fn pause_passes(&self, pause: std::time::Duration) {
+        self.0.0.lock().pass_pause = pause;
+    }
+
+    pub(crate) fn between_slices(&self) {
+        let pause = self.0.0.lock().pass_pause;
+        std::thread::sleep(pause);
     }
 
     /// Lets all paused and future syncs fail.
@@ -64,4 +76,7 @@ impl SyncFault {
     pub(crate) fn before_sync(&self) -> io::Result<()> {
         Ok(())
     }
+
+    #[expect(clippy::unused_self, reason = "as in debug builds")]
+    pub(crate) fn between_slices(&self) {}
 }

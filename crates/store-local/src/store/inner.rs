@@ -22,6 +22,7 @@ use crate::{
     checkpoint::{CheckpointTask, Checkpointer},
     clean_shutdown,
     commit::{Action, PlainChange, RecentChanges, Request, is_bulk},
+    faults::SyncFault,
     gc::{GarbageCollector, Pin, PinKind, Pins},
     index::{self, Index},
     lock::Lock,
@@ -66,6 +67,7 @@ pub(crate) struct StoreInner {
     /// The limit of small values that snapshots retain in memory, in bytes.
     pub(crate) snapshots: Arc<Semaphore>,
     pub(super) spill: SpillFiles,
+    pub(super) fault: SyncFault,
     /// The maximum memory of changes that are not yet in the index, in bytes.
     pub(super) commit_buffer: u64,
     pub(super) waits: Queues,

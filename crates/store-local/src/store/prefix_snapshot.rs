@@ -7,6 +7,7 @@
 use std::{
     fmt,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -31,6 +32,8 @@ use crate::{
 
 /// The time for which the gate is held without a break, so that sweeps and compaction go on.
 const SLICE: Duration = Duration::from_millis(10);
+/// The break between two slices, in which others get the gate, who only try to.
+const BREAK: Duration = Duration::from_millis(1);
 /// The number of entries after which the clock is read.
 const ENTRIES_PER_CLOCK: usize = 256;
 /// The number of times that a pass is begun.
@@ -120,7 +123,11 @@ impl<'p> Pass<'p> {
                 self.store.check_scratch_space(self.scratch, BYTES_PER_SPACE_CHECK)?;
             }
             match self.slice(&from, at, active)? {
-                Slice::Next(key) => from = key,
+                Slice::Next(key) => {
+                    thread::sleep(BREAK);
+                    self.store.fault.between_slices();
+                    from = key;
+                }
                 Slice::Done => return Ok(true),
                 Slice::Overtaken => return Ok(false),
             }
