@@ -151,38 +151,6 @@ async fn store_that_shares_blocks_with_its_copy_erases_on_a_full_disk() {
     }
 }
 
-/// A small fast disk is full before the index has what is in the log.
-#[tokio::test]
-async fn prefix_is_erased_on_a_small_disk_that_eight_writers_filled() {
-    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 128) else { return };
-    let server = Launch::sled(&disk.store()).start();
-    let mut writers = tokio::task::JoinSet::new();
-    for writer in 0..8 {
-        let (http, url) = (reqwest::Client::new(), server.url(&format!("/store/v/{writer}/")));
-        writers.spawn(async move {
-            for number in 0.. {
-                let answer = http.put(format!("{url}{number}")).body(vec![7; 1000]).send().await.unwrap();
-                if answer.status() == StatusCode::INSUFFICIENT_STORAGE {
-                    return number;
-                }
-            }
-            0
-        });
-    }
-    let written: usize = writers.join_all().await.into_iter().sum();
-    assert!(written > 5000, "{written}");
-    // A client that does as it is told frees the space.
-    eventually("the prefix is erased", Duration::from_secs(90), async || {
-        let erased = server.delete("/store/v/").await;
-        let is_told_when = erased.headers().contains_key("retry-after");
-        assert!(erased.status() == StatusCode::OK || is_told_when, "{erased:?}");
-        erased.status() == StatusCode::OK
-    })
-    .await;
-    assert_eq!(server.count_keys("v/").await, 0);
-    server.stop();
-}
-
 #[tokio::test]
 async fn moved_store_goes_on_and_another_one_in_its_place_is_untouched() {
     for kind in KINDS {
