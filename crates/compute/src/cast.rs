@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use half::f16;
 use zarrd_codec::Elements;
-use zarrd_meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{Casting, DataType, Number};
 
 use crate::{
     accumulate::{Computation, dispatch_floats, dispatch_integers},
@@ -21,9 +21,9 @@ pub struct Cast {
     data_type: DataType,
 }
 
-/// The values of a number: integers are exact, and floats too.
+/// The value of a number: integers are exact, and floats too.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
+pub(crate) enum Value {
     Integer(i128),
     Real(f64),
     Complex(f64, f64),
@@ -34,7 +34,7 @@ impl Cast {
     pub fn new(from: &DataType, to: &DataType) -> Result<Self, ComputeError> {
         let refused = || ComputeError::Cast { from: from.name(), to: to.name() };
         let numbers = (from.number().ok_or_else(refused)?, to.number().ok_or_else(refused)?);
-        if rank(numbers.0) > rank(numbers.1) {
+        if !Casting::SameKind.allows(numbers.0, numbers.1) {
             return Err(refused());
         }
         Ok(Self { from: numbers.0, to: numbers.1, data_type: to.clone() })
@@ -208,26 +208,15 @@ fn write(value: Value, to: Number, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The rank of a kind of numbers. Those of a kind are cast to each other, and to those of higher ranks.
-fn rank(number: Number) -> u8 {
-    match number {
-        Number::Bool => 0,
-        Number::UInt8 | Number::UInt16 | Number::UInt32 | Number::UInt64 => 1,
-        Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64 => 2,
-        Number::Float16 | Number::Float32 | Number::Float64 => 3,
-        Number::Complex64 | Number::Complex128 => 4,
-    }
-}
-
 fn promoted_number(one: Number, other: Number) -> Option<Number> {
-    let (low, high) = if rank(one) <= rank(other) { (one, other) } else { (other, one) };
+    let (low, high) = if one.kind_rank() <= other.kind_rank() { (one, other) } else { (other, one) };
     let wider = if one.size() >= other.size() { one } else { other };
     let float = |size: usize| match size {
         ..=2 => Number::Float16,
         3..=4 => Number::Float32,
         _ => Number::Float64,
     };
-    Some(match (rank(low), rank(high)) {
+    Some(match (low.kind_rank(), high.kind_rank()) {
         (0, _) => high,
         (one, other) if one == other => wider,
         // An unsigned integer needs a signed one of twice its size.
@@ -239,7 +228,7 @@ fn promoted_number(one: Number, other: Number) -> Option<Number> {
         },
         (1 | 2, 3) => float(low.size().saturating_mul(2).max(high.size())),
         (_, 4) => {
-            let part = if rank(low) == 3 { low.size() } else { low.size().saturating_mul(2) };
+            let part = if low.kind_rank() == 3 { low.size() } else { low.size().saturating_mul(2) };
             if part > 4 || high == Number::Complex128 { Number::Complex128 } else { Number::Complex64 }
         }
         _ => return None,

@@ -3,7 +3,7 @@
 use half::f16;
 use zarrd_meta::data_type::{Casting, DataType, Number};
 
-use crate::kind::Kind;
+use crate::{cast::Value, kind::Kind};
 
 /// The count of "not a time".
 const NOT_A_TIME: i64 = i64::MIN;
@@ -43,14 +43,6 @@ enum Steps {
         to: i128,
         name: String,
     },
-}
-
-/// The value of a number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
-    Integer(i128),
-    Real(f64),
-    Complex(f64, f64),
 }
 
 impl Conversion {

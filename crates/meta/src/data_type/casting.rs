@@ -38,7 +38,7 @@ impl Casting {
     pub fn allows(self, from: Number, to: Number) -> bool {
         match self {
             Self::Safe => is_safe(from, to),
-            Self::SameKind => kind(from) <= kind(to),
+            Self::SameKind => from.kind_rank() <= to.kind_rank(),
             Self::Unsafe => true,
         }
     }
@@ -58,22 +58,11 @@ impl FromStr for Casting {
     }
 }
 
-/// The rank of a kind of numbers.
-fn kind(number: Number) -> u8 {
-    match number {
-        Number::Bool => 0,
-        Number::UInt8 | Number::UInt16 | Number::UInt32 | Number::UInt64 => 1,
-        Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64 => 2,
-        Number::Float16 | Number::Float32 | Number::Float64 => 3,
-        Number::Complex64 | Number::Complex128 => 4,
-    }
-}
-
 /// True if NumPy takes a conversion for safe; those of 64-bit integers to float64 are among these.
 fn is_safe(from: Number, to: Number) -> bool {
     // Half of a complex number is a float.
-    let part = |number: Number| if kind(number) == 4 { number.size() / 2 } else { number.size() };
-    match (kind(from), kind(to)) {
+    let part = |number: Number| if number.kind_rank() == 4 { number.size() / 2 } else { number.size() };
+    match (from.kind_rank(), to.kind_rank()) {
         (0, _) => true,
         (one, other) if one == other => from.size() <= to.size(),
         (1, 2) => from.size() < to.size(),

@@ -358,6 +358,18 @@ impl Number {
         }
     }
 
+    /// The rank of its kind: 0 for booleans, 1 and 2 for unsigned and signed integers, 3 for floats, 4 for complex numbers.
+    /// By NumPy's rule `same_kind`, numbers are cast to those of the same and of higher ranks.
+    pub fn kind_rank(self) -> u8 {
+        match self {
+            Self::Bool => 0,
+            Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64 => 1,
+            Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 => 2,
+            Self::Float16 | Self::Float32 | Self::Float64 => 3,
+            Self::Complex64 | Self::Complex128 => 4,
+        }
+    }
+
     /// True for floats of IEEE 754 that are not complex.
     pub fn is_float(self) -> bool {
         matches!(self, Self::Float16 | Self::Float32 | Self::Float64)
