@@ -115,12 +115,12 @@ impl HttpSnapshot {
 #[async_trait]
 impl ReadableStore for HttpSnapshot {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        self.check(key)?;
+        self.check_key(key)?;
         self.store.get(key, range).await
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.check(key)?;
+        self.check_key(key)?;
         self.store.head(key).await
     }
 }
@@ -156,14 +156,5 @@ impl PrefixSnapshot for HttpSnapshot {
     /// True as far as is known without a request.
     fn is_valid(&self) -> bool {
         true
-    }
-}
-
-impl HttpSnapshot {
-    fn check(&self, key: &Key) -> Result<(), StoreError> {
-        match self.prefix.contains(key) {
-            true => Ok(()),
-            false => Err(StoreError::NotInSnapshot { key: key.clone() }),
-        }
     }
 }

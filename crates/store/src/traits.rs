@@ -361,6 +361,14 @@ pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
 
     /// False if the snapshot has ended, so that values cannot be read from it any more.
     fn is_valid(&self) -> bool;
+
+    /// Fails with [`StoreError::NotInSnapshot`] if a key is outside of the prefix.
+    fn check_key(&self, key: &Key) -> Result<(), StoreError> {
+        match self.prefix().contains(key) {
+            true => Ok(()),
+            false => Err(StoreError::NotInSnapshot { key: key.clone() }),
+        }
+    }
 }
 
 /// The metadata of a value in a snapshot, as far as they are known.

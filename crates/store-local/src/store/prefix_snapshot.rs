@@ -163,9 +163,6 @@ impl<'p> Pass<'p> {
 
 impl Inner {
     fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        if !self.prefix.contains(key) {
-            return Err(StoreError::NotInSnapshot { key: key.clone() });
-        }
         self.records.get(key)?.map(|record| self.decode(key, record)).transpose()
     }
 
@@ -236,6 +233,7 @@ impl ReadableStore for LocalPrefixSnapshot {
         if !pin.touch() {
             return Err(StoreError::SnapshotExpired);
         }
+        self.check_key(key)?;
         let (inner, wanted) = (Arc::clone(&self.0), key.clone());
         let Some(record) = run_blocking(move || inner.record(&wanted)).await? else { return Ok(None) };
         match open_value(store, key, &record, range).await {
@@ -246,6 +244,7 @@ impl ReadableStore for LocalPrefixSnapshot {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        self.check_key(key)?;
         let (inner, key) = (Arc::clone(&self.0), key.clone());
         let record = run_blocking(move || inner.record(&key)).await?;
         Ok(record.map(|record| record.meta(self.0.store.store_id())))

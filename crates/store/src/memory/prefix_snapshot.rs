@@ -1,48 +1,37 @@
 //! Snapshots of everything below a prefix of a store in memory.
 
-use std::fmt;
-
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, PageRequest, Prefix, PrefixSnapshot,
-    ReadableStore, StoreError, ValueMeta, Watermark,
+    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, MemoryStore, PageRequest, Prefix,
+    PrefixSnapshot, ReadableStore, StoreError, ValueMeta, Watermark,
 };
 
-/// A [`PrefixSnapshot`] of a [`MemoryStore`](crate::MemoryStore), which is a store of its own.
+/// A [`PrefixSnapshot`] of a [`MemoryStore`], which is a store of its own.
 #[derive(Debug)]
-pub(super) struct MemoryPrefixSnapshot<S> {
-    pub(super) store: S,
+pub(super) struct MemoryPrefixSnapshot {
+    pub(super) store: MemoryStore,
     pub(super) prefix: Prefix,
     pub(super) watermark: Watermark,
     pub(super) len: u64,
     pub(super) intents: Vec<Intent>,
 }
 
-impl<S> MemoryPrefixSnapshot<S> {
-    fn check(&self, key: &Key) -> Result<(), StoreError> {
-        match self.prefix.contains(key) {
-            true => Ok(()),
-            false => Err(StoreError::NotInSnapshot { key: key.clone() }),
-        }
-    }
-}
-
 #[async_trait]
-impl<S: ReadableStore> ReadableStore for MemoryPrefixSnapshot<S> {
+impl ReadableStore for MemoryPrefixSnapshot {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        self.check(key)?;
+        self.check_key(key)?;
         self.store.get(key, range).await
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.check(key)?;
+        self.check_key(key)?;
         self.store.head(key).await
     }
 }
 
 #[async_trait]
-impl<S: ListableStore> ListableStore for MemoryPrefixSnapshot<S> {
+impl ListableStore for MemoryPrefixSnapshot {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.store.list_prefix(prefix, page).await
     }
@@ -52,7 +41,7 @@ impl<S: ListableStore> ListableStore for MemoryPrefixSnapshot<S> {
     }
 }
 
-impl<S: ReadableStore + ListableStore + fmt::Debug> PrefixSnapshot for MemoryPrefixSnapshot<S> {
+impl PrefixSnapshot for MemoryPrefixSnapshot {
     fn prefix(&self) -> &Prefix {
         &self.prefix
     }
