@@ -102,12 +102,8 @@ impl BackupDirectory {
 
     /// The complete backups, the oldest first.
     pub(crate) fn manifests(&self) -> Result<Vec<Manifest>, BackupError> {
-        let directory = self.root.join(BACKUPS);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&directory).map_err(BackupError::io("list", &directory))? {
-            let entry = entry.map_err(BackupError::io("list", &directory))?;
-            names.extend(entry.file_name().to_str().and_then(|name| Some(name.strip_suffix(".json")?.to_owned())));
-        }
+        let files = self.files()?.into_iter();
+        let mut names: Vec<_> = files.filter(|(_, kind)| kind == "json").map(|(name, _)| name).collect();
         names.sort();
         names.iter().map(|name| self.manifest(name)).collect()
     }
@@ -170,9 +166,9 @@ impl BackupDirectory {
                 }
             }
         }
-        for manifest in old {
-            // Without its description a backup does not exist, so that goes first.
-            self.remove(&self.file(&manifest.name, "json"))?;
+        // Without its description a backup does not exist, so that goes first.
+        old.iter().try_for_each(|manifest| self.remove(&self.file(&manifest.name, "json")))?;
+        if !old.is_empty() {
             self.remove_unfinished()?;
         }
         self.pool().retain(&versions)
@@ -180,17 +176,25 @@ impl BackupDirectory {
 
     /// Removes the files of backups that are not complete.
     fn remove_unfinished(&self) -> Result<(), BackupError> {
-        let directory = self.root.join(BACKUPS);
-        for entry in fs::read_dir(&directory).map_err(BackupError::io("list", &directory))? {
-            let entry = entry.map_err(BackupError::io("list", &directory))?;
-            let name = entry.file_name();
-            let Some((name, kind)) = name.to_str().and_then(|name| name.rsplit_once('.')) else { continue };
-            let is_ours = ["records", "access", "partial"].contains(&kind);
-            if is_ours && (kind == "partial" || !self.file(name, "json").exists()) {
-                self.remove(&entry.path())?;
+        for (name, kind) in self.files()? {
+            let is_ours = ["records", "access", "partial"].contains(&kind.as_str());
+            if is_ours && (kind == "partial" || !self.file(&name, "json").exists()) {
+                self.remove(&self.file(&name, &kind))?;
             }
         }
         Ok(())
+    }
+
+    /// The files of all backups, complete or not: the name of the backup and the kind of each.
+    fn files(&self) -> Result<Vec<(String, String)>, BackupError> {
+        let directory = self.root.join(BACKUPS);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&directory).map_err(BackupError::io("list", &directory))? {
+            let name = entry.map_err(BackupError::io("list", &directory))?.file_name();
+            let parts = name.to_str().and_then(|name| name.rsplit_once('.'));
+            files.extend(parts.map(|(name, kind)| (name.to_owned(), kind.to_owned())));
+        }
+        Ok(files)
     }
 
     fn remove(&self, path: &Path) -> Result<(), BackupError> {

@@ -11,7 +11,7 @@ use std::{
 use futures::TryStreamExt;
 use tokio::io::AsyncWriteExt;
 use xxhash_rust::xxh3::Xxh3;
-use zarrd_store::{ByteStream, StoreError};
+use zarrd_store::{ByteStream, StoreError, Version};
 
 use super::{BackupError, records::BackedUp};
 
@@ -117,8 +117,7 @@ impl Pool {
 
 /// The version that 32 hexadecimal digits stand for.
 pub(super) fn parse_version(text: &str) -> Option<u128> {
-    let is_version = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    is_version.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+    text.parse().ok().map(Version::as_u128)
 }
 
 /// Fails unless the size and the checksum of a value are those of its record.

@@ -200,7 +200,7 @@ fn find_earlier(earlier: &mut Option<RecordsReader>, entry: &Entry) -> Result<Op
     if same { reader.next() } else { Ok(None) }
 }
 
-/// Reads the files of some values again, and looks whether the others are there. Blocks.
+/// Reads the files of some values again, and checks that the others are there. Blocks.
 fn verify_files(pool: &Pool, records: &std::path::Path, is_read: impl Fn(u128) -> bool) -> Result<(), BackupError> {
     let mut reader = RecordsReader::open(records)?;
     while let Some(record) = reader.next()? {
