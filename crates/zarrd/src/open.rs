@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    num::NonZeroU64,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,8 +10,8 @@ use std::{
 use zarrd_array::Arrays;
 use zarrd_client::HttpStore;
 use zarrd_store::{
-    BackendErrorKind, Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck,
-    Rechecked, SnapshotStore, StoreError,
+    Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck, Rechecked,
+    SnapshotStore, StoreError,
 };
 use zarrd_store_dir::DirStore;
 use zarrd_store_http::{HttpUrl, WebStore};
@@ -21,7 +20,7 @@ use zarrd_store_object::{BucketStore, BucketUrl};
 
 use crate::{
     config::{Endpoint, FilesLocation, Location, Mount, ServerEndpoint, WriteLimits},
-    transfer::{DEFAULT_MAX_KEYS, LiveSource, Sink, SnapshotSource, Source, StoreSink, StoreSource},
+    transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource, server_source},
 };
 
 /// Advice for commands that can also use a running server.
@@ -398,23 +397,6 @@ impl ServedStores {
             closed = closed.and(store.close().await);
         }
         closed
-    }
-}
-
-/// A prefix of another server as the source of a transfer: a snapshot, unless it has none for the caller.
-pub(crate) async fn server_source(
-    store: HttpStore,
-    prefix: Prefix,
-    max_keys: NonZeroU64,
-) -> Result<Box<dyn Source>, StoreError> {
-    let max_keys = Some(max_keys);
-    match store.snapshot_below(&prefix).await {
-        Ok(snapshot) => Ok(Box::new(SnapshotSource { values: StoreSource { store: snapshot, prefix, max_keys } })),
-        // An older server, a mount, or one whose snapshots take a token.
-        Err(StoreError::Unsupported { .. } | StoreError::Backend { kind: BackendErrorKind::Unauthenticated, .. }) => {
-            Ok(Box::new(LiveSource { values: StoreSource { store, prefix, max_keys } }))
-        }
-        Err(error) => Err(error),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     open::{self, OpenSink},
     signals::{HangUp, Signals},
-    transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError, has_keys, placement},
+    transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError, has_keys, placement, server_source},
     ui::Progress,
 };
 
@@ -79,7 +79,7 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
             let server = ServerEndpoint { base: remote.base.clone(), token: config.from_token.clone() };
             let store = open::connect(&server)?;
             check_has_keys(&store, &remote.prefix).await?;
-            Ok(open::server_source(store, remote.prefix.clone(), config.max_keys).await?)
+            Ok(server_source(store, remote.prefix.clone(), config.max_keys).await?)
         }
         ImportFrom::Directory(directory) => {
             let source = DirectorySource::new(directory, config.private.clone())?;

@@ -29,7 +29,7 @@ pub(crate) use directory_source::DirectorySource;
 pub(crate) use engine::Transfer;
 pub(crate) use error::{SinkError, SkipReason, SourceError, TransferError};
 pub(crate) use placement::{PlacementError, has_keys};
-pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, LiveSource, SnapshotSource, StoreSink, StoreSource};
+pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, StoreSink, StoreSource, server_source};
 
 /// A source of values.
 #[async_trait]

@@ -5,7 +5,10 @@ use std::{future::ready, num::NonZeroU64};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use zarrd_client::{HttpSnapshot, HttpStore};
-use zarrd_store::{Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, WriteableStore, list_all};
+use zarrd_store::{
+    BackendErrorKind, Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
+    list_all,
+};
 
 use super::{NameCheck, Sink, SinkError, Source, SourceError, SourceItem};
 
@@ -60,9 +63,8 @@ impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
 }
 
 /// The values below a prefix of another server as of one commit.
-pub(crate) struct SnapshotSource {
-    /// The values.
-    pub(crate) values: StoreSource<HttpSnapshot>,
+struct SnapshotSource {
+    values: StoreSource<HttpSnapshot>,
 }
 
 #[async_trait]
@@ -82,9 +84,8 @@ impl Source for SnapshotSource {
 }
 
 /// The values below a prefix of another server without snapshots, which may change meanwhile.
-pub(crate) struct LiveSource {
-    /// The values.
-    pub(crate) values: StoreSource<HttpStore>,
+struct LiveSource {
+    values: StoreSource<HttpStore>,
 }
 
 #[async_trait]
@@ -99,6 +100,23 @@ impl Source for LiveSource {
 
     fn is_live(&self) -> bool {
         true
+    }
+}
+
+/// A prefix of another server as the source of a transfer: a snapshot, unless it has none for the caller.
+pub(crate) async fn server_source(
+    store: HttpStore,
+    prefix: Prefix,
+    max_keys: NonZeroU64,
+) -> Result<Box<dyn Source>, StoreError> {
+    let max_keys = Some(max_keys);
+    match store.snapshot_below(&prefix).await {
+        Ok(snapshot) => Ok(Box::new(SnapshotSource { values: StoreSource { store: snapshot, prefix, max_keys } })),
+        // An older server, a mount, or one whose snapshots take a token.
+        Err(StoreError::Unsupported { .. } | StoreError::Backend { kind: BackendErrorKind::Unauthenticated, .. }) => {
+            Ok(Box::new(LiveSource { values: StoreSource { store, prefix, max_keys } }))
+        }
+        Err(error) => Err(error),
     }
 }
 
