@@ -43,17 +43,17 @@ pub(crate) async fn take(
     let slot = app.snapshots().reserve(session.principal().credential).map_err(refused)?;
     let snapshot = app.store().snapshot_below(&query.prefix).await?;
     let is_administrator = session.principal().may(Right::Admin, &Prefix::root());
-    let described = TakenSnapshot {
-        id: String::new(),
+    let id = slot.fill(Arc::clone(&snapshot)).to_string();
+    let location = format!("{}{}", app.settings().base_path.as_str(), snapshot_path(&id));
+    let taken = TakenSnapshot {
+        id,
         prefix: snapshot.prefix().to_string(),
         commit: format!("{:x}", snapshot.watermark().as_u64()),
         keys: snapshot.len(),
         idle_seconds: MAX_IDLE.as_secs(),
         intents: is_administrator.then(|| snapshot.intents().iter().map(SnapshotIntent::new).collect()),
     };
-    let id = slot.fill(snapshot).to_string();
-    let location = format!("{}{}", app.settings().base_path.as_str(), snapshot_path(&id));
-    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(TakenSnapshot { id, ..described })).into_response())
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(taken)).into_response())
 }
 
 /// `DELETE`: ends a snapshot that the caller took.
