@@ -38,7 +38,7 @@ class _Stored:
         return [axis for axis, item in enumerate(self.key) if isinstance(item, (slice, np.ndarray))]
 
 
-def remember_decoding(dataset: xr.Dataset, fully: bool) -> None:
+def record_decoding(dataset: xr.Dataset, fully: bool) -> None:
     """Notes how `open_dataset` decodes each variable, with which later states of it are compared."""
     for variable in dataset.variables.values():
         found = _unwrapped(variable)

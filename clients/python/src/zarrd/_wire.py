@@ -32,7 +32,7 @@ class UnusualResponse(Exception):
 
 
 class Fields(Mapping[str, str]):
-    """The header of a response, which is parsed when it is first looked at."""
+    """The header of a response, which is parsed when it is first read."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

@@ -26,7 +26,7 @@ from zarr.core.buffer import Buffer, cpu
 from zarr.storage import MemoryStore
 
 from . import _elements
-from ._accessor import DataArrayAccessor, DatasetAccessor, remember_decoding
+from ._accessor import DataArrayAccessor, DatasetAccessor, record_decoding
 from ._address import join_path
 from ._errors import InvalidRequestError
 from ._html import is_array
@@ -152,7 +152,7 @@ class _Source:
             store, drop_variables=drop_variables, decode_coords=decode_coords, **decoding
         )
         fully = all(decoding.get(name) in (None, True) for name in _DECODING if name != "use_cftime")
-        remember_decoding(dataset, fully and decoding.get("decode_timedelta") is None)
+        record_decoding(dataset, fully and decoding.get("decode_timedelta") is None)
         return dataset
 
 

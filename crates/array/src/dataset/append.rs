@@ -174,7 +174,7 @@ impl DatasetAppend {
         let arrays = self.current().await?;
         let before = match self.extent(&arrays) {
             Ok(before) => before,
-            // The arrays were not looked at at once.
+            // Some array was read before a commit, and another one after it.
             Err(_) if !self.are_current(&arrays).await? => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -244,7 +244,7 @@ impl DatasetAppend {
         Ok(arrays)
     }
 
-    /// True if all arrays are still as they were looked at, so that they were so together.
+    /// True if all arrays are still as they were read, so that there was a commit after which they all were.
     async fn are_current(&self, arrays: &[CurrentArray<'_>]) -> Result<bool, StoreError> {
         for array in arrays {
             if !is_current(&self.context, &array.resolved).await? {
@@ -329,7 +329,7 @@ impl DatasetAppend {
                 let source = array.elements.source(&self.context)?;
                 let received = receive(&target, self.context.account(), source).await?;
                 let merged = merge_partial_chunks(&target, &received.pending, received.memory).await?;
-                // Of the memory of this write only that of its staged chunks is kept, since the next one takes its own.
+                // Only the memory of its staged chunks stays reserved, since the next array takes its own.
                 let chunks: Vec<StagedChunk> = received.chunks.into_iter().chain(merged.into_chunks()).collect();
                 let size = (chunks.len() as u64).saturating_mul(STAGED_CHUNK_OVERHEAD);
                 let memory = self.context.try_reserve_memory(size).ok_or(ArrayError::Busy)?;
