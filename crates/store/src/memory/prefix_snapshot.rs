@@ -1,16 +1,19 @@
 //! Snapshots of everything below a prefix of a store in memory.
 
+use std::fmt;
+
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, MemoryStore, PageRequest, Prefix,
-    PrefixSnapshot, ReadableStore, StoreError, ValueMeta, Watermark,
+    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, PageRequest, Prefix, PrefixSnapshot,
+    ReadableStore, StoreError, ValueMeta, Watermark,
 };
 
-/// A [`PrefixSnapshot`] of a [`MemoryStore`], which is a store of its own.
+/// A [`PrefixSnapshot`] of a [`MemoryStore`](crate::MemoryStore), which is a store of its own. That is a parameter, since
+/// modules do not import those above them.
 #[derive(Debug)]
-pub(super) struct MemoryPrefixSnapshot {
-    pub(super) store: MemoryStore,
+pub(super) struct MemoryPrefixSnapshot<S> {
+    pub(super) store: S,
     pub(super) prefix: Prefix,
     pub(super) watermark: Watermark,
     pub(super) len: u64,
@@ -18,7 +21,7 @@ pub(super) struct MemoryPrefixSnapshot {
 }
 
 #[async_trait]
-impl ReadableStore for MemoryPrefixSnapshot {
+impl<S: ReadableStore + ListableStore + fmt::Debug> ReadableStore for MemoryPrefixSnapshot<S> {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.check_key(key)?;
         self.store.get(key, range).await
@@ -31,7 +34,7 @@ impl ReadableStore for MemoryPrefixSnapshot {
 }
 
 #[async_trait]
-impl ListableStore for MemoryPrefixSnapshot {
+impl<S: ListableStore> ListableStore for MemoryPrefixSnapshot<S> {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.store.list_prefix(prefix, page).await
     }
@@ -41,7 +44,7 @@ impl ListableStore for MemoryPrefixSnapshot {
     }
 }
 
-impl PrefixSnapshot for MemoryPrefixSnapshot {
+impl<S: ReadableStore + ListableStore + fmt::Debug> PrefixSnapshot for MemoryPrefixSnapshot<S> {
     fn prefix(&self) -> &Prefix {
         &self.prefix
     }
