@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     ArrayModel, Dialect,
     chunk_keys::ChunkKeyForm,
-    convert::{self, ArrayContext, ChunkKeyPolicy},
+    convert::{self, ArrayContext, ChunkPolicy},
     documents::{GroupModel, v2, v3, write::StoredNode},
     json::{Change, Json},
     model::XARRAY_NAMES,
@@ -208,7 +208,7 @@ fn number(value: &Value) -> Option<f64> {
 
 /// The model of an array as another dialect has it, over the same chunks; `None` if it has no such array.
 fn translated(model: &ArrayModel, to: Dialect) -> Option<ArrayModel> {
-    let document = convert::array(model, to, ChunkKeyPolicy::Preserve, ArrayContext::default()).ok()?.document;
+    let document = convert::array(model, to, ChunkPolicy::Preserve, ArrayContext::default()).ok()?.document;
     match to {
         Dialect::V2 => {
             let StoredNode { document, attributes } = StoredNode::from_node_document(to, &document);

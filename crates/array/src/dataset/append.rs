@@ -324,7 +324,8 @@ impl DatasetAppend {
                 if chunks > MAX_CHUNKS {
                     return Err(ArrayError::TooManyChunks { chunks: chunks.into(), limit: MAX_CHUNKS }.into());
                 }
-                let target = WriteContext::new(self.context.clone(), grown, &array.resolved, layout)?;
+                let empty = array.resolved.empty_chunks(&self.context.options);
+                let target = WriteContext::new(self.context.clone(), grown, empty, layout)?;
                 let target = Arc::new(target);
                 let source = array.elements.source(&self.context)?;
                 let received = receive(&target, self.context.account(), source).await?;

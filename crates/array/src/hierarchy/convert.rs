@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss, Unconvertible},
+    convert::{ArrayContext, ChunkPolicy, Converted, Loss, Unconvertible},
     documents::{
         draft, parse_object,
         write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
@@ -137,7 +137,7 @@ async fn in_place_edits(
 ) -> Result<ChangeSet, NodeError> {
     let path = top.path.clone();
     let contexts = Arc::new(ArrayContexts::find(context, &top, to).await?);
-    let conversion = || Conversion::new(to, ChunkKeyPolicy::Preserve, contexts.clone(), path.clone());
+    let conversion = || Conversion::new(to, ChunkPolicy::Preserve, contexts.clone(), path.clone());
     let nodes = top.readable();
     let existing = existing_keys(context, &path, nodes.len(), to).await?;
     let (mut converted, mut unread) =
@@ -251,7 +251,7 @@ impl InPlaceEdits {
 /// Converts nodes one after the other.
 struct Conversion {
     to: Dialect,
-    chunks: ChunkKeyPolicy,
+    chunks: ChunkPolicy,
     contexts: Arc<ArrayContexts>,
     /// The topmost node of the contexts.
     top: NodePath,
@@ -266,7 +266,7 @@ struct ConvertedNode {
 }
 
 impl Conversion {
-    fn new(to: Dialect, chunks: ChunkKeyPolicy, contexts: Arc<ArrayContexts>, top: NodePath) -> Self {
+    fn new(to: Dialect, chunks: ChunkPolicy, contexts: Arc<ArrayContexts>, top: NodePath) -> Self {
         Self { to, chunks, contexts, top, last: None }
     }
 

@@ -4,31 +4,26 @@
 //! that there are in that commit. The chunks come first, in many commits, and the documents last, in one: until then
 //! nothing is seen at the target. What is left of a copy that is interrupted is erased, at the next start if need be.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ChunkKeyPolicy, Loss, Unconvertible},
+    convert::{ChunkPolicy, Loss, Unconvertible},
     zom::{Zom, ZomFormat},
 };
 use zarrd_operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
-use zarrd_store::{
-    Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Version, Watermark,
-};
+use zarrd_store::{Change, IntentId, Key, Prefix, StoreError, Version, Watermark};
 
 use super::{
     array_contexts::ArrayContexts,
     convert::{broken_as_losses, check_convertible, check_losses},
+    copied_chunks::{CopiedChunks, ListedChunks, Listing},
     create::commit,
     describe::{Unrepresented, into_zom},
     intents::{CopyIntent, Unfinished, Unsettled},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
-    shrink::StoredChunks,
     stray_keys::first_key,
     walk::{
         mode::WalkOptions,
@@ -37,7 +32,6 @@ use super::{
 };
 use crate::{
     context::Context,
-    error::ArrayError,
     locks::path::Scope,
     memory::claim::Permit,
     metadata::{
@@ -45,19 +39,10 @@ use crate::{
         consolidated::update_consolidated_metadata,
         error::{NodeError, too_many_conflicts},
         keys,
-        model::{NodeModel, read_model},
+        model::read_model,
         tree::{NodeKind, NodeTree},
     },
 };
-
-/// The number of chunks copied in one commit.
-const BATCH: usize = 256;
-
-/// The memory of a planned chunk in addition to its two keys, in bytes.
-const PER_CHUNK: u64 = 320;
-
-/// The memory that is reserved at a time, in bytes.
-const RESERVED_AT_ONCE: u64 = 1 << 20;
 
 /// The fences by attempt: writers are let through as long as the copy may succeed nevertheless.
 const ATTEMPTS: [Fence; 4] = [Fence::Open, Fence::WhileListing, Fence::WhileListing, Fence::WhileCopying];
@@ -120,7 +105,7 @@ pub(crate) async fn copy(
 
 /// One attempt; `None` if the source, or the parents of the target, changed meanwhile.
 async fn attempt(
-    context: &Context,
+    context: &Arc<Context>,
     (path, dialect): (&NodePath, Option<Dialect>),
     (destination, conversion): (&Destination, &ConvertOptions),
     intent: IntentId,
@@ -146,7 +131,7 @@ async fn attempt(
         if fence != Fence::WhileCopying {
             (structure, writers) = (None, None);
         }
-        let copied = chunks.copy(context).await?;
+        let copied = chunks.copy(context, &copy.memory).await?;
         drop((structure, writers));
         (copied, copy)
     };
@@ -199,14 +184,6 @@ struct Copy {
     losses: Vec<(NodePath, Loss)>,
 }
 
-/// The chunks of a hierarchy as of one commit.
-struct CopiedChunks {
-    /// The key of each, and that of its copy.
-    keys: Vec<(Key, Key)>,
-    snapshot: Box<dyn Snapshot>,
-    _memory: Option<Permit>,
-}
-
 impl Copy {
     async fn plan(
         context: &Context,
@@ -224,8 +201,10 @@ impl Copy {
             let arrays = top.readable().into_iter().filter(|node| node.kind == NodeKind::Array);
             let arrays: Vec<NodeTree> = arrays.map(NodeTree::without_members).collect();
             let mut losses = Vec::new();
-            let planned = moved(top, *to, &mut losses)
-                .and_then(|zom| Ok((Plan::new(target, &zom, &place.site, &contexts)?, zom.format.dialect())));
+            let planned = moved(top, *to, &mut losses).and_then(|zom| {
+                let plan = Plan::new(target, &zom, &place.site, (ChunkPolicy::Rewritten, &contexts))?;
+                Ok((plan, zom.format.dialect()))
+            });
             let (mut plan, declared) = match planned {
                 // All are named, not only the first.
                 Err(first @ NodeError::Unconvertible { .. }) => {
@@ -255,11 +234,11 @@ impl Copy {
         before: Option<Watermark>,
     ) -> Result<Option<CopiedChunks>, NodeError> {
         let (documents, arrays) = (std::mem::take(&mut self.documents), std::mem::take(&mut self.arrays));
-        let Some((keys, memory)) = self.list(context, (path, target), &arrays).await? else { return Ok(None) };
-        let mut all: Vec<Key> = keys.iter().map(|(key, _)| key).cloned().collect();
+        let Some(listed) = self.list(context, (path, target), &arrays).await? else { return Ok(None) };
+        let mut all: Vec<Key> = listed.keys().cloned().collect();
         let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
         if before.is_some() && context.store.watermark().await? == before {
-            return Ok(Some(CopiedChunks { keys, snapshot, _memory: memory }));
+            return Ok(Some(CopiedChunks::new(listed, snapshot)));
         }
         all.extend(documents.iter().map(|(key, _)| key).cloned());
         let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
@@ -274,33 +253,31 @@ impl Copy {
             return Ok(None);
         }
         let again = self.list(context, (path, target), &arrays).await?;
-        let is_same = again.is_some_and(|(again, _)| again == keys);
-        Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
+        let is_same = again.is_some_and(|again| again.keys().eq(listed.keys()));
+        Ok(is_same.then(|| CopiedChunks::new(listed, snapshot)))
     }
 
-    /// The keys of all chunks within the arrays' shapes, each with that of its copy; `None` if there are fewer than
-    /// when the copy was planned.
+    /// All chunks within the arrays' shapes; `None` if there are fewer than when the copy was planned.
     async fn list(
         &self,
         context: &Context,
         (path, target): (&NodePath, &NodePath),
         arrays: &[NodeTree],
-    ) -> Result<Option<(Vec<(Key, Key)>, Option<Permit>)>, NodeError> {
+    ) -> Result<Option<ListedChunks>, NodeError> {
         let copies = self.plan.top.all().into_iter().filter(|node| node.kind == NodeKind::Array);
         let copies: BTreeMap<&str, &NodeTree> =
             copies.filter_map(|node| Some((node.path.relative_to(target)?, node))).collect();
-        let mut listing = Listing { context, reserved: &self.memory, keys: Vec::new(), needed: 0, memory: None };
+        let mut listing = Listing::new(context, &self.memory);
         for source in arrays {
             let below = source.path.relative_to(path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
-                let before = listing.keys.len();
-                listing.add(source, copy).await?;
-                if !self.contexts.agree(below, listing.keys.len().saturating_sub(before) as u64) {
+                let found = listing.add(source, copy).await?;
+                if !self.contexts.agree(below, found) {
                     return Ok(None);
                 }
             }
         }
-        Ok(Some((listing.keys, listing.memory)))
+        Ok(Some(listing.into_chunks()))
     }
 
     /// The last commit of the copy: its documents, and the settlement of its intent.
@@ -324,91 +301,6 @@ impl Copy {
     }
 }
 
-/// A listing of the chunks of several arrays.
-struct Listing<'a> {
-    context: &'a Context,
-    /// The memory that the request holds already.
-    reserved: &'a [Permit],
-    keys: Vec<(Key, Key)>,
-    needed: u64,
-    memory: Option<Permit>,
-}
-
-impl Listing<'_> {
-    /// Adds the chunks of an array.
-    async fn add(&mut self, source: &NodeTree, copy: &NodeTree) -> Result<(), NodeError> {
-        let (NodeModel::Array(from), NodeModel::Array(to)) = (read_model(source)?, read_model(copy)?) else {
-            return Ok(());
-        };
-        let chunks = |branch: &NodeTree, model| {
-            StoredChunks::new(&branch.path, model, branch.root.as_ref().map(|root| &root.prefix))
-        };
-        let (chunks, copies) = (chunks(source, &from)?, chunks(copy, &to)?);
-        let first = self.keys.len();
-        let mut fallbacks = Vec::new();
-        let mut page = PageRequest::first(zarrd_store::MAX_PAGE_ENTRIES);
-        loop {
-            let found = self.context.store.list_prefix(&chunks.prefix, page).await?;
-            for key in found.keys.into_iter().map(|entry| entry.key) {
-                let Some(position) = chunks.position(&key) else {
-                    continue;
-                };
-                let written = copies.prefix.join(&to.chunk_keys.written_key(&position));
-                let written = written.map_err(|_| keys::too_long(copy.dialect, &copy.path))?;
-                self.needed =
-                    self.needed.saturating_add((key.as_str().len() + written.as_str().len()) as u64 + PER_CHUNK);
-                let is_fallback = chunks.prefix.strip(&key) == from.chunk_keys.fallback_key(&position);
-                let pair = (key, written);
-                if is_fallback { fallbacks.push(pair) } else { self.keys.push(pair) }
-            }
-            self.reserve().await?;
-            match found.cursor {
-                Some(cursor) => page = PageRequest::after(zarrd_store::MAX_PAGE_ENTRIES, cursor),
-                None => break,
-            }
-        }
-        // If a chunk is stored under two keys, a reader takes the first.
-        let preferred: HashSet<&Key> = match fallbacks.is_empty() {
-            true => HashSet::new(),
-            false => self.keys.iter().skip(first).map(|(_, written)| written).collect(),
-        };
-        fallbacks.retain(|(_, written)| !preferred.contains(written));
-        self.keys.extend(fallbacks);
-        Ok(())
-    }
-
-    async fn reserve(&mut self) -> Result<(), NodeError> {
-        let wanted = self.needed.next_multiple_of(RESERVED_AT_ONCE);
-        match &mut self.memory {
-            _ if self.needed == 0 => {}
-            Some(memory) => memory.grow_to(wanted).map_err(ArrayError::from)?,
-            None => self.memory = Some(self.context.reserve_memory(self.reserved, wanted).await?),
-        }
-        Ok(())
-    }
-}
-
-impl CopiedChunks {
-    /// Copies the chunks; returns their number.
-    async fn copy(&self, context: &Context) -> Result<u64, NodeError> {
-        let (mut copied, mut batch) = (0_u64, Vec::with_capacity(BATCH));
-        for (key, copy) in &self.keys {
-            let Some(value) = self.snapshot.get(key, None).await? else { continue };
-            let content = Payload { size: Some(value.meta.size), stream: value.stream };
-            let staged = context.writes()?.stage(copy, content).await?;
-            batch.push(Change::Set { staged, precondition: Precondition::none() });
-            copied = copied.saturating_add(1);
-            if batch.len() >= BATCH {
-                context.writes()?.commit(std::mem::take(&mut batch)).await?;
-            }
-        }
-        if !batch.is_empty() {
-            context.writes()?.commit(batch).await?;
-        }
-        Ok(copied)
-    }
-}
-
 /// A tree in the model of its dialect, with what that cannot represent. The draft has no model of its own: v2 takes its
 /// place if that is the target, since chunks of both have the same fill values, otherwise v3.
 fn moved(source: NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
@@ -417,7 +309,7 @@ fn moved(source: NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> R
         (dialect, _) => ZomFormat::for_dialect(dialect),
     };
     let mut unrepresented = Unrepresented::default();
-    let root = into_zom(source, format, &mut unrepresented)?;
+    let root = into_zom(source, format, ChunkPolicy::Rewritten, &mut unrepresented)?;
     losses.append(&mut unrepresented.losses);
     losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
     Ok(Zom { format, root })
@@ -434,7 +326,7 @@ fn unconvertible(
     for array in arrays {
         let copy = rebased(&array.path, path, target);
         let context = contexts.at(&array.path, path);
-        match read_model(array)?.convert(&copy, to, ChunkKeyPolicy::Preferred, context) {
+        match read_model(array)?.convert(&copy, to, ChunkPolicy::Rewritten, context) {
             Err(NodeError::Unconvertible { path, source, .. }) => found.push((path, source)),
             Err(error) => return Err(error),
             Ok(_) => {}

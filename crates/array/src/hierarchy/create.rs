@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::Loss,
+    convert::{ChunkPolicy, Loss},
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
@@ -89,7 +89,7 @@ pub(crate) async fn plan_change(
     let dialect = place.site.dialect;
     let (declared, site, at) = (zom.clone(), place.site.clone(), path.clone());
     let planned = context.run_on_documents(planning_work(zom), move || {
-        let plan = Plan::new(&at, &declared, &site, &ArrayContexts::default())?;
+        let plan = Plan::new(&at, &declared, &site, (ChunkPolicy::Preferred, &ArrayContexts::default()))?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
             plan.check_representable()?;

@@ -127,7 +127,8 @@ impl ArrayCreation {
             document_shape: None,
             times: None,
         };
-        let target = Arc::new(WriteContext::new(self.context.clone(), self.array.clone(), &alone, layout)?);
+        let empty = alone.empty_chunks(&self.context.options);
+        let target = Arc::new(WriteContext::new(self.context.clone(), self.array.clone(), empty, layout)?);
         let received = receive(&target, self.context.account(), elements).await?;
         let merged = merge_partial_chunks(&target, &received.pending, received.memory).await?;
         let all = || received.chunks.iter().chain(&merged.chunks);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkPolicy, Converted, Loss},
     documents::write::{StoredNode, strip_consolidated},
     extensions::Link,
     json::Json,
@@ -55,7 +55,7 @@ pub(crate) async fn describe(
     let is_small = memory.is_empty() && top.len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
-        let root = into_zom(top, as_version, &mut unrepresented)?;
+        let root = into_zom(top, as_version, ChunkPolicy::Preferred, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match is_small {
@@ -75,9 +75,10 @@ pub(crate) async fn describe(
 pub(crate) fn into_zom(
     tree: NodeTree,
     format: ZomFormat,
+    chunks: ChunkPolicy,
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
-    let mut describer = Describer { format, unrepresented, last: None };
+    let mut describer = Describer { format, chunks, unrepresented, last: None };
     let document = describer.document(&tree, ArrayContext::default())?;
     describer.node(tree, document)
 }
@@ -85,6 +86,7 @@ pub(crate) fn into_zom(
 /// Describes the nodes of a tree.
 struct Describer<'a> {
     format: ZomFormat,
+    chunks: ChunkPolicy,
     unrepresented: &'a mut Unrepresented,
     /// The last description without losses: most groups of a large tree have the same documents.
     last: Option<(Arc<StoredNode>, NodeKind, ArrayContext, Json)>,
@@ -130,7 +132,7 @@ impl Describer<'_> {
             return Ok(document.clone());
         }
         let before = self.unrepresented.losses.len();
-        let document = converted_document(node, self.format, context, &mut self.unrepresented.losses)?;
+        let document = converted_document(node, (self.format, self.chunks), context, &mut self.unrepresented.losses)?;
         // The document of an array of the draft also depends on its path.
         let is_general = node.kind == NodeKind::Group || node.dialect != Dialect::Draft;
         let is_general = is_general && self.unrepresented.losses.len() == before;
@@ -154,13 +156,13 @@ pub(crate) fn without_consolidated(
     version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
-    converted_document(branch, version, ArrayContext::default(), losses)
+    converted_document(branch, (version, ChunkPolicy::Preferred), ArrayContext::default(), losses)
 }
 
 /// The document of a node with some context in a dialect's model.
 fn converted_document(
     branch: &NodeTree,
-    version: ZomFormat,
+    (version, chunks): (ZomFormat, ChunkPolicy),
     context: ArrayContext,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
@@ -173,7 +175,7 @@ fn converted_document(
         });
     }
     // Chunk keys of v2 are valid in v3.
-    let chunks = if branch.dialect == Dialect::V2 { ChunkKeyPolicy::Preserve } else { ChunkKeyPolicy::Preferred };
+    let chunks = if branch.dialect == Dialect::V2 { ChunkPolicy::Preserve } else { chunks };
     let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks, context)?;
     losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
     Ok(document)

@@ -8,7 +8,9 @@
 
 pub(crate) mod array_contexts;
 pub(crate) mod convert;
+mod copied_chunks;
 pub(crate) mod copy;
+mod copy_commits;
 pub(crate) mod create;
 pub(crate) mod create_array;
 pub(crate) mod describe;
@@ -24,6 +26,7 @@ pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod replace;
 pub(crate) mod resulting;
+mod rewritten;
 pub(crate) mod shrink;
 pub(crate) mod shrinking_commit;
 pub(crate) mod siblings;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkPolicy, Converted, Loss},
     documents::write::StoredNode,
     json::Json,
     names,
@@ -47,8 +47,14 @@ impl Plan {
     /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
     ///
     /// `contexts` are those of the arrays that it is a copy of.
-    pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target, contexts: &ArrayContexts) -> Result<Self, NodeError> {
+    pub(crate) fn new(
+        path: &NodePath,
+        zom: &Zom,
+        site: &Target,
+        (chunks, contexts): (ChunkPolicy, &ArrayContexts),
+    ) -> Result<Self, NodeError> {
         let mut planner = Planner {
+            chunks,
             from: zom.format.dialect(),
             site,
             contexts,
@@ -89,6 +95,7 @@ pub(crate) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeEr
 
 /// The state of planning a tree.
 struct Planner<'a> {
+    chunks: ChunkPolicy,
     /// The dialect of the documents that were declared.
     from: Dialect,
     site: &'a Target,
@@ -154,8 +161,7 @@ impl Planner<'_> {
         let mut stored = StoredNode::from_node_document(from, document);
         let mut model = read(from, &stored)?;
         if from != site.dialect {
-            let Converted { document, losses: lost } =
-                model.convert(path, site.dialect, ChunkKeyPolicy::Preferred, context)?;
+            let Converted { document, losses: lost } = model.convert(path, site.dialect, self.chunks, context)?;
             self.losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
             stored = StoredNode::from_node_document(site.dialect, &document);
             model = read(site.dialect, &stored)?;

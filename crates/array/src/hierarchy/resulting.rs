@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zarrd_meta::{
+    convert::ChunkPolicy,
     documents::{parse_object, write::StoredNode},
     json::Json,
     zom::{Members, Node, Zom, ZomFormat},
@@ -85,7 +86,7 @@ impl ResultingTree {
             Description::Declared(declared)
         } else {
             let mut unrepresented = Unrepresented::default();
-            let root = into_zom(planned, format, &mut unrepresented)?;
+            let root = into_zom(planned, format, ChunkPolicy::Preferred, &mut unrepresented)?;
             Description::Rendered(Zom { format, root }, unrepresented, memory)
         };
         Ok(Some(Self { top, changes, description }))

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use zarrd_codec::CodecError;
 use zarrd_meta::{
     Dialect, NodePath, convert::Unconvertible, documents::PatchError, limits::MAX_DOCUMENT_SIZE, names::NameError,
     zom::MAX_NODES,
@@ -87,6 +88,15 @@ pub enum NodeError {
     /// The patch is not valid for the node.
     #[error("invalid patch: {0}")]
     Change(#[from] PatchError),
+    /// A chunk of a copy cannot be encoded.
+    #[error("the chunk {key} cannot be encoded")]
+    Encode {
+        /// The chunk's key.
+        key: Key,
+        /// The error, with the codec that failed.
+        #[source]
+        source: CodecError,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -2,7 +2,7 @@
 
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
-    convert::{self, ArrayContext, ChunkKeyPolicy, Converted},
+    convert::{self, ArrayContext, ChunkPolicy, Converted},
     documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
     relation::ComparedNode,
 };
@@ -61,7 +61,7 @@ impl NodeModel {
         &self,
         path: &NodePath,
         to: Dialect,
-        chunks: ChunkKeyPolicy,
+        chunks: ChunkPolicy,
         context: ArrayContext,
     ) -> Result<Converted, NodeError> {
         match self {

@@ -15,7 +15,10 @@ use super::{
     counterpart::{Counterpart, DialectsDiffer},
     read_set::{NodeVersions, ReadSet},
 };
-use crate::error::ArrayError;
+use crate::{
+    error::ArrayError,
+    options::{EmptyChunks, Options},
+};
 
 /// The node at a path.
 #[derive(Clone, Debug)]
@@ -107,6 +110,18 @@ impl ResolvedArray {
     /// True if a missing chunk reads the same in both of v2 and v3.
     pub(crate) fn fill_value_is_agreed(&self) -> bool {
         self.models().all(|model| fill_values_agree(self.array.model(), model))
+    }
+
+    /// What becomes of chunks that are full of the fill value.
+    pub(crate) fn empty_chunks(&self, options: &Options) -> EmptyChunks {
+        let model = self.array.model();
+        match model.skips_empty_chunks() {
+            // A missing chunk would have other elements in the other dialect.
+            _ if !self.fill_value_is_agreed() => EmptyChunks::Store,
+            true => EmptyChunks::Omit,
+            false if !model.fill_value_is_agreed() => EmptyChunks::Store,
+            false => options.empty_chunks,
+        }
     }
 
     /// The model of its own document.

@@ -3,11 +3,17 @@
 use std::{sync::Arc, time::Instant};
 
 use futures::future::join;
-use zarrd_meta::{Dialect, NodePath, selection::ReadRequest};
-use zarrd_store::{MAX_READ_TIME, ReadError};
+use zarrd_meta::{Dialect, NodePath, relation::DialectRelation, selection::ReadRequest};
+use zarrd_store::{MAX_READ_TIME, ReadError, Snapshot};
 
 use super::{array_read::ArrayRead, consumer::Consumer, context::ReadContext, plan::ReadPlan};
-use crate::{background, context::Context, error::ArrayError, node::resolved::ResolvedArray, retry::MAX_ATTEMPTS};
+use crate::{
+    background,
+    context::Context,
+    error::ArrayError,
+    node::{array::Array, resolved::ResolvedArray},
+    retry::MAX_ATTEMPTS,
+};
 
 /// Plans a read, until nothing changes while it is planned.
 pub(crate) async fn plan_read(
@@ -75,12 +81,21 @@ async fn plan_on(
         return Err(differ.into());
     }
     learnt?;
-    let mut prepared = prepared?;
+    read_of_snapshot(context, array, prepared?, snapshot, resolved.relation()).await.map(Some)
+}
+
+/// The planned read of an array whose chunks are in a snapshot.
+pub(crate) async fn read_of_snapshot(
+    context: &Arc<Context>,
+    array: &Array,
+    mut prepared: ReadPlan,
+    snapshot: Box<dyn Snapshot>,
+    relation: Option<DialectRelation>,
+) -> Result<ArrayRead, ArrayError> {
     let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
     let shape = prepared.resolved.shape();
     let work = prepared.work_budget(&context.options, array, &found)?;
     let (fingerprint, cost) = (found.fingerprint, found.cost());
     let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
-    let relation = resolved.relation();
-    Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, cost, relation, parts: None }))
+    Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, cost, relation, parts: None })
 }

@@ -128,7 +128,8 @@ impl Append {
         let Some(layout) = ChunkedRegion::new(&region, array.model()) else {
             return commit::documents_only(&self.context, &self.target, resolved, &kind).await;
         };
-        let target = Arc::new(WriteContext::new(self.context.clone(), array, resolved, layout)?);
+        let empty = resolved.empty_chunks(&self.context.options);
+        let target = Arc::new(WriteContext::new(self.context.clone(), array, empty, layout)?);
         let received = receive(&target, self.context.account(), buffered.source(&self.context)?).await?;
         let together = match lock {
             Some(name) => self.context.document_locks.lock_shared([name]).await,

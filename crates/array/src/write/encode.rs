@@ -19,7 +19,7 @@ use crate::{
     cache::{CacheKey, CacheKind, Cached},
     context::Context,
     error::ArrayError,
-    node::{array::Array, resolved::ResolvedArray},
+    node::array::Array,
     options::EmptyChunks,
     work::{STEPS_PER_KEY, WorkBudget, min_decode_work},
 };
@@ -97,22 +97,14 @@ pub(crate) struct StagedChunk {
 }
 
 impl WriteContext {
-    /// The context of a write to `array`, which is `resolved` in its new shape. Fails if a chunk is too large to be
-    /// encoded.
+    /// The context of a write to `array`. Fails if a chunk is too large to be encoded.
     pub(crate) fn new(
         context: Arc<Context>,
         array: Array,
-        resolved: &ResolvedArray,
+        empty: EmptyChunks,
         layout: ChunkedRegion,
     ) -> Result<Self, ArrayError> {
         let model = array.model();
-        let empty = match model.skips_empty_chunks() {
-            // A missing chunk would have other elements in the other dialect.
-            _ if !resolved.fill_value_is_agreed() => EmptyChunks::Store,
-            true => EmptyChunks::Omit,
-            false if !model.fill_value_is_agreed() => EmptyChunks::Store,
-            false => context.options.empty_chunks,
-        };
         let size = model.data_type.fixed_size();
         let (least, repeated) = (MinMemory::default(), RepeatedChunks::default());
         let mut target = Self { empty, size, context, array, layout, least, repeated };

@@ -75,7 +75,8 @@ impl RegionWrite {
             receive::expect_no_elements(elements).await?;
             return Ok(commit::empty_report(&self.resolved));
         };
-        let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), &self.resolved, layout)?);
+        let empty = self.resolved.empty_chunks(&self.context.options);
+        let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), empty, layout)?);
         let received = receive::receive(&target, target.context.account(), elements).await?;
         for coordinate in &self.coordinates {
             if !coordinate.is_current(&target.context).await.unwrap_or(false) {

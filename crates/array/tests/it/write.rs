@@ -14,20 +14,23 @@ use zarrd_store::{Key, MemoryStore, Precondition, ReadableStore, StoreError, Upl
 
 /// One write.
 #[derive(Clone, Debug)]
-struct Write {
-    selection: Vec<zarrd_meta::selection::DimensionSelection>,
-    seed: u16,
+pub(crate) struct Write {
+    pub(crate) selection: Vec<zarrd_meta::selection::DimensionSelection>,
+    pub(crate) seed: u16,
     /// The length of the body's parts.
-    part: usize,
-    scalar: bool,
+    pub(crate) part: usize,
+    pub(crate) scalar: bool,
 }
 
+/// An array with any layout and any codecs, and writes to it.
 #[derive(Clone, Debug)]
-struct Case {
-    document: Value,
-    view: Vec<u64>,
-    assembly: u64,
-    writes: Vec<Write>,
+pub(crate) struct Case {
+    pub(crate) document: Value,
+    /// The shape of the view.
+    pub(crate) view: Vec<u64>,
+    /// The memory of a slab in bytes.
+    pub(crate) assembly: u64,
+    pub(crate) writes: Vec<Write>,
 }
 
 fn grid(extent: u64, chunk: u64, rectilinear: bool) -> Value {
@@ -44,7 +47,7 @@ fn grid(extent: u64, chunk: u64, rectilinear: bool) -> Value {
     }
 }
 
-fn case() -> impl Strategy<Value = Case> {
+pub(crate) fn case() -> impl Strategy<Value = Case> {
     let offset = prop_oneof![3 => Just(0), 1 => 0..6_u64];
     let axis = (1..12_u64, 1..7_u64, offset).prop_map(|(seen, chunk, offset)| (seen, (offset, chunk)));
     (vec(axis, 0..4), any::<bool>(), select(vec!["uint16", "string", "float64", "r24"])).prop_flat_map(

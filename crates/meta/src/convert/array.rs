@@ -2,7 +2,7 @@
 
 use super::{
     draft, mask,
-    outcome::{ArrayContext, ChunkKeyPolicy, Converted, Unconvertible, Unrepresentable},
+    outcome::{ArrayContext, ChunkPolicy, Converted, Unconvertible, Unrepresentable},
     source::Source,
     v2, v3,
 };
@@ -12,12 +12,12 @@ use crate::{ArrayModel, Dialect, documents::write::join_v2};
 ///
 /// The fill value can become `null`, or another one, if all chunks are stored: see [`depends_on_chunks`].
 ///
-/// Chunk keys can be [preserved](ChunkKeyPolicy::Preserve) between v2 and arrays of v3 whose chunk key encoding is
+/// Chunk keys can be [preserved](ChunkPolicy::Preserve) between v2 and arrays of v3 whose chunk key encoding is
 /// `v2`.
 pub fn array(
     model: &ArrayModel,
     to: Dialect,
-    chunks: ChunkKeyPolicy,
+    chunks: ChunkPolicy,
     context: ArrayContext,
 ) -> Result<Converted, Unconvertible> {
     if model.dialect == to {

@@ -161,7 +161,7 @@ pub(super) fn to_v3(
     if let Some((_, transpose)) = codecs.next_if(|(_, codec)| is_v3(codec, "transpose")) {
         v3.push(transpose.clone());
     }
-    if let Some((_, shards)) = codecs.next_if(|(_, codec)| is_v3(codec, SHARDING)) {
+    if let Some((_, shards)) = codecs.next_if(|(_, codec)| is_sharding(codec)) {
         v3.push(sharding_to_v3(shards, data_type, locations)?);
         return Ok(v3);
     }
@@ -244,12 +244,17 @@ pub(super) fn inner_codecs(shards: &CodecSpec) -> Vec<CodecSpec> {
 /// The sharding codec, if the chain has no other codecs.
 pub(super) fn as_only_sharding(chain: &[CodecSpec]) -> Option<&CodecSpec> {
     match chain {
-        [shards] if is_v3(shards, SHARDING) => Some(shards),
+        [shards] if is_sharding(shards) => Some(shards),
         _ => None,
     }
 }
 
-fn is_v3(codec: &CodecSpec, name: &str) -> bool {
+/// True for the sharding codec.
+pub(super) fn is_sharding(codec: &CodecSpec) -> bool {
+    is_v3(codec, SHARDING)
+}
+
+pub(super) fn is_v3(codec: &CodecSpec, name: &str) -> bool {
     codec.namespace == Namespace::V3 && codec.name == name
 }
 
@@ -263,7 +268,7 @@ fn is_element_filter(codec: &CodecSpec) -> bool {
 }
 
 /// Composes two permutations.
-fn compose_permutations(before: &[usize], transpose: &CodecSpec) -> Result<Vec<usize>, String> {
+pub(super) fn compose_permutations(before: &[usize], transpose: &CodecSpec) -> Result<Vec<usize>, String> {
     let order = match transpose.configuration.get("order") {
         Some(Value::String(order)) if order == "C" => return Ok(before.to_vec()),
         Some(Value::String(order)) if order == "F" => return Ok(before.iter().rev().copied().collect()),

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    chain::{ChainParts, as_only_sharding, inner_codecs},
+    chain::{ChainParts, as_only_sharding, inner_codecs, is_sharding},
     mask,
-    outcome::{ChunkKeyPolicy, Unrepresentable},
+    outcome::{ChunkPolicy, Unrepresentable},
+    plain_chunks::PlainChunks,
     source::{CodecLocations, Source, extensions, node_document},
     v2,
 };
@@ -23,12 +24,18 @@ use crate::{
 /// The codecs with a URI.
 const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"];
 
-pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
+pub(super) fn array(source: &mut Source<'_>, chunks: ChunkPolicy) -> Result<Json, Unrepresentable> {
     let ArrayModel { shape, data_type, .. } = source.model;
-    if chunks == ChunkKeyPolicy::Preserve {
+    if chunks == ChunkPolicy::Preserve {
         return Err(Unrepresentable::new("", "has chunk keys that the draft does not support"));
     }
-    let Shards { chunk_shape, codecs, transformers, locations } = Shards::of(source)?;
+    let Shards { chunk_shape, codecs, transformers, locations } = match Shards::of(source) {
+        Err(_) if chunks == ChunkPolicy::Rewritten => {
+            let PlainChunks { shape: chunk_shape, codecs, locations } = PlainChunks::rewritten(source)?;
+            Shards { chunk_shape, codecs, transformers: Vec::new(), locations }
+        }
+        shards => shards?,
+    };
     let mut parts = ChainParts::of(&codecs, data_type, shape.len(), &locations)?;
     for pointer in std::mem::take(&mut parts.lost_typesizes) {
         source.add_loss(pointer, "the typesize of blosc");
@@ -105,6 +112,10 @@ impl Shards {
             chunk_shape = inner;
             codecs = inner_codecs(shards);
             pointer = format!("{pointer}/0/configuration/codecs");
+        }
+        if let Some(at) = codecs.iter().position(is_sharding) {
+            let reason = "makes shards that other codecs change, which the draft does not support";
+            return Err(Unrepresentable::new(format!("{pointer}/{at}"), reason));
         }
         let locations = match source.model.dialect {
             Dialect::V3 => CodecLocations::List(pointer),

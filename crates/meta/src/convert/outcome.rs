@@ -32,13 +32,16 @@ pub struct Unconvertible {
     pub reason: String,
 }
 
-/// The chunk keys of a converted array.
+/// The chunks of a converted array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChunkKeyPolicy {
-    /// The keys of the original, so that its chunks stay valid.
+pub enum ChunkPolicy {
+    /// Those of the original, under the same keys.
     Preserve,
-    /// The keys that the dialect prefers, for new or copied chunks; their bytes are the same.
+    /// The same bytes under the keys that the dialect prefers, for new or copied chunks.
     Preferred,
+    /// Like [`Preferred`](Self::Preferred), except that elements may be divided into other chunks: those in shards, or
+    /// of different shapes, if the dialect does not have them. [`keeps_chunks`](super::keeps_chunks) tells which it is.
+    Rewritten,
 }
 
 /// What the conversion of an array depends on in addition to its document.

@@ -26,6 +26,8 @@ pub(super) struct Source<'a> {
 pub(super) enum CodecLocations {
     /// In one list with this pointer.
     List(String),
+    /// Each with a pointer of its own.
+    Each(Vec<String>),
     /// In several members, as in v2 and the draft.
     Members {
         /// Of the memory order.
@@ -212,6 +214,7 @@ impl CodecLocations {
     pub(super) fn of(&self, index: usize) -> String {
         match self {
             Self::List(list) => format!("{list}/{index}"),
+            Self::Each(pointers) => pointers.get(index).or(pointers.last()).cloned().unwrap_or_default(),
             Self::Members { order, data_type, unnamed, filters, filter_count, pipeline } => {
                 match index.checked_sub(*unnamed) {
                     // The first of two unlisted codecs is the memory order.

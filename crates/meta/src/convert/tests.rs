@@ -12,6 +12,7 @@ use crate::{
 
 mod losses;
 mod properties;
+mod rewritten;
 
 /// The model of a node document as it is stored; `None` where it is a group.
 fn try_read(dialect: Dialect, document: &Json) -> Result<Option<ArrayModel>, DocumentError> {
@@ -48,7 +49,7 @@ fn without_masks(losses: Vec<Loss>) -> Vec<Loss> {
     losses.into_iter().filter(|loss| !loss.property.contains("elements equal to the fill value")).collect()
 }
 
-fn converted(document: &Value, from: Dialect, to: Dialect, chunks: ChunkKeyPolicy) -> Value {
+fn converted(document: &Value, from: Dialect, to: Dialect, chunks: ChunkPolicy) -> Value {
     let converted = array(&model(from, document), to, chunks, ArrayContext::default()).unwrap();
     assert_eq!(without_masks(converted.losses), [], "{document}");
     read(to, &converted.document);
@@ -139,7 +140,7 @@ fn v2_arrays_convert_to_v3_with_the_same_chunks() {
         let mut expected = v3_with(json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}}));
         expected.as_object_mut().unwrap().extend(v3.as_object().unwrap().clone());
         let found =
-            array(&model(Dialect::V2, &v2_with(v2)), Dialect::V3, ChunkKeyPolicy::Preserve, ArrayContext::default())
+            array(&model(Dialect::V2, &v2_with(v2)), Dialect::V3, ChunkPolicy::Preserve, ArrayContext::default())
                 .unwrap();
         assert_eq!(found.document, expected);
         read(Dialect::V3, &found.document);
@@ -179,8 +180,8 @@ fn v3_arrays_convert_to_v2_and_the_draft() {
     ];
     for (v3, v2, draft) in table {
         let v3 = v3_with(v3);
-        assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkKeyPolicy::Preferred), v2_with(v2));
-        assert_eq!(converted(&v3, Dialect::V3, Dialect::Draft, ChunkKeyPolicy::Preferred), draft_with(draft));
+        assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkPolicy::Preferred), v2_with(v2));
+        assert_eq!(converted(&v3, Dialect::V3, Dialect::Draft, ChunkPolicy::Preferred), draft_with(draft));
     }
 }
 
@@ -209,8 +210,7 @@ fn data_types_convert_to_the_draft() {
     ] {
         let v2 = v2_with(json!({"dtype": dtype, "fill_value": null}));
         let source = model(Dialect::V2, &v2);
-        let draft =
-            array(&source, Dialect::Draft, ChunkKeyPolicy::Preferred, ArrayContext::default()).unwrap().document;
+        let draft = array(&source, Dialect::Draft, ChunkPolicy::Preferred, ArrayContext::default()).unwrap().document;
         let expected = extension.map_or(
             data_type.clone(),
             |extension| json!({"extension": extension, "type": data_type, "fallback": null}),
@@ -234,7 +234,7 @@ fn shards_convert_from_and_to_the_draft() {
                 "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}],
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}]}),
     );
-    let draft = converted(&v3, Dialect::V3, Dialect::Draft, ChunkKeyPolicy::Preferred);
+    let draft = converted(&v3, Dialect::V3, Dialect::Draft, ChunkPolicy::Preferred);
     assert_eq!(draft["chunk_grid"]["chunk_shape"], json!([2, 2]));
     assert_eq!(draft["chunk_memory_layout"], "F");
     let counts: Vec<_> = draft["storage_transformers"]
@@ -244,14 +244,14 @@ fn shards_convert_from_and_to_the_draft() {
         .map(|one| &one["configuration"]["chunks_per_shard"])
         .collect();
     assert_eq!(counts, [&json!([2, 3]), &json!([2, 2])]);
-    assert_eq!(converted(&draft, Dialect::Draft, Dialect::V3, ChunkKeyPolicy::Preferred), v3);
+    assert_eq!(converted(&draft, Dialect::Draft, Dialect::V3, ChunkPolicy::Preferred), v3);
     // Within shards there are filters and byte orders as elsewhere.
     let filtered = draft_with(
         json!({"data_type": ">i4", "attributes": {"filters": [{"id": "delta", "dtype": ">i4"}], "a": 1},
         "storage_transformers": [{"extension": "https://purl.org/zarr/spec/storage_transformers/sharding/1.0", "type": "indexed",
             "configuration": {"chunks_per_shard": [2, 2]}}]}),
     );
-    let v3 = converted(&filtered, Dialect::Draft, Dialect::V3, ChunkKeyPolicy::Preferred);
+    let v3 = converted(&filtered, Dialect::Draft, Dialect::V3, ChunkPolicy::Preferred);
     assert_eq!(v3["attributes"], json!({"a": 1}));
     assert_eq!(
         v3["codecs"][0]["configuration"]["codecs"],
@@ -264,12 +264,12 @@ fn shards_convert_from_and_to_the_draft() {
 #[test]
 fn missing_dimension_names_stay_missing() {
     let v2 = v2_with(json!({"shape": [], "chunks": [], "attributes": {"_ARRAY_DIMENSIONS": []}}));
-    let v3 = converted(&v2, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);
+    let v3 = converted(&v2, Dialect::V2, Dialect::V3, ChunkPolicy::Preserve);
     // The fill value of v2 means missing, which 0 does too.
     assert_eq!((&v3["dimension_names"], &v3["attributes"]), (&json!([]), &json!({"_FillValue": 0})));
-    assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkKeyPolicy::Preserve), v2);
+    assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkPolicy::Preserve), v2);
     let unnamed = v2_with(json!({"attributes": {"_ARRAY_DIMENSIONS": ["one"]}}));
-    let v3 = converted(&unnamed, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);
+    let v3 = converted(&unnamed, Dialect::V2, Dialect::V3, ChunkPolicy::Preserve);
     assert_eq!((v3.get("dimension_names"), &v3["attributes"]), (None, &unnamed["attributes"]));
 }
 

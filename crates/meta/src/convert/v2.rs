@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    chain::{ChainParts, as_only_sharding},
+    chain::ChainParts,
     mask,
-    outcome::{ChunkKeyPolicy, Unrepresentable},
+    outcome::{ChunkPolicy, Unrepresentable},
+    plain_chunks::PlainChunks,
     source::{Source, extensions, node_document},
 };
 use crate::{
@@ -17,16 +18,14 @@ use crate::{
     json::Json,
 };
 
-pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
-    let ArrayModel { shape, data_type, codecs, .. } = source.model;
+pub(super) fn array(source: &mut Source<'_>, chunks: ChunkPolicy) -> Result<Json, Unrepresentable> {
+    let ArrayModel { shape, data_type, .. } = source.model;
     let separator = separator(source.model, chunks)?;
-    let chunk_shape = source.chunk_shape()?;
-    if as_only_sharding(codecs).is_some() {
-        let pointer = if source.model.dialect == Dialect::Draft { "/storage_transformers" } else { "/codecs/0" };
-        return Err(Unrepresentable::new(pointer, "makes shards, which v2 does not support"));
-    }
-    let locations = source.codec_locations(codecs);
-    let mut parts = ChainParts::of(codecs, data_type, shape.len(), &locations)?;
+    let PlainChunks { shape: chunk_shape, codecs, locations } = match chunks {
+        ChunkPolicy::Rewritten => PlainChunks::rewritten(source)?,
+        ChunkPolicy::Preserve | ChunkPolicy::Preferred => PlainChunks::stored(source)?,
+    };
+    let mut parts = ChainParts::of(&codecs, data_type, shape.len(), &locations)?;
     for pointer in std::mem::take(&mut parts.lost_typesizes) {
         source.add_loss(pointer, "the typesize of blosc");
     }
@@ -54,14 +53,14 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     Ok(node_document(members_of_document, attributes))
 }
 
-fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Unrepresentable> {
+fn separator(model: &ArrayModel, chunks: ChunkPolicy) -> Result<Separator, Unrepresentable> {
     match (chunks, model.dialect, model.chunk_keys.form) {
-        (ChunkKeyPolicy::Preferred, _, _) => Ok(Separator::Dot),
-        (ChunkKeyPolicy::Preserve, Dialect::V3, ChunkKeyForm::V2) => Ok(model.chunk_keys.separator),
-        (ChunkKeyPolicy::Preserve, Dialect::V3, _) => {
+        (ChunkPolicy::Preferred | ChunkPolicy::Rewritten, _, _) => Ok(Separator::Dot),
+        (ChunkPolicy::Preserve, Dialect::V3, ChunkKeyForm::V2) => Ok(model.chunk_keys.separator),
+        (ChunkPolicy::Preserve, Dialect::V3, _) => {
             Err(Unrepresentable::new("/chunk_key_encoding", "names chunks differently than v2"))
         }
-        (ChunkKeyPolicy::Preserve, _, _) => {
+        (ChunkPolicy::Preserve, _, _) => {
             Err(Unrepresentable::new("/chunk_grid", "has chunk keys that v2 does not support"))
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     chain::{as_only_sharding, check_count, inner_codecs, to_v3},
     mask,
-    outcome::{ChunkKeyPolicy, Unrepresentable},
+    outcome::{ChunkPolicy, Unrepresentable},
     source::{Source, extensions, node_document},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     text::truncated,
 };
 
-pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
+pub(super) fn array(source: &mut Source<'_>, chunks: ChunkPolicy) -> Result<Json, Unrepresentable> {
     let ArrayModel { shape, codecs, .. } = source.model;
     let chunk_keys = chunk_keys(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
@@ -48,13 +48,15 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     Ok(node_document(members_of_document, attributes))
 }
 
-fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrepresentable> {
+fn chunk_keys(model: &ArrayModel, chunks: ChunkPolicy) -> Result<Value, Unrepresentable> {
     match (chunks, model.dialect) {
-        (ChunkKeyPolicy::Preferred, _) => Ok(json!({"name": "default", "configuration": {"separator": "/"}})),
-        (ChunkKeyPolicy::Preserve, Dialect::V2) => {
+        (ChunkPolicy::Preferred | ChunkPolicy::Rewritten, _) => {
+            Ok(json!({"name": "default", "configuration": {"separator": "/"}}))
+        }
+        (ChunkPolicy::Preserve, Dialect::V2) => {
             Ok(json!({"name": "v2", "configuration": {"separator": model.chunk_keys.separator.as_str()}}))
         }
-        (ChunkKeyPolicy::Preserve, _) => {
+        (ChunkPolicy::Preserve, _) => {
             Err(Unrepresentable::new("/chunk_grid", "has chunk keys that v3 does not support"))
         }
     }

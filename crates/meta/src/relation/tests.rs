@@ -134,7 +134,7 @@ fn conversions_are_the_same() {
             let document = with(document, "fill_value", json!(null));
             let Node::Array(two) = v2(&document) else { panic!("{dtype}") };
             let converted =
-                convert::array(&two, Dialect::V3, ChunkKeyPolicy::Preserve, ArrayContext::default()).unwrap().document;
+                convert::array(&two, Dialect::V3, ChunkPolicy::Preserve, ArrayContext::default()).unwrap().document;
             let Node::Array(three) = v3(&converted.to_value().unwrap()) else { panic!("{dtype}") };
             let relation = DialectRelation::between(ComparedNode::Array(&two), ComparedNode::Array(&three));
             assert_eq!(relation, DialectRelation::Same, "{dtype} {compressor}");

@@ -15,7 +15,7 @@ use zarrd_wire::{
     rejection,
 };
 
-use super::{ApiError, path_members};
+use super::{ApiError, path_members, unencodable_chunk};
 
 impl From<NodeError> for ApiError {
     fn from(error: NodeError) -> Self {
@@ -24,6 +24,7 @@ impl From<NodeError> for ApiError {
             NodeError::Array(error) => return error.into(),
             NodeError::Store(error) => return error.into(),
             NodeError::Change(error) => return error.into(),
+            NodeError::Encode { key, source } => return unencodable_chunk(&key, &source),
             NodeError::Rejected(rejection) => return Self::new(rejection::to_problem(&rejection)),
             NodeError::Name { path, source } => {
                 let dialect = Some(source.dialect.to_string());

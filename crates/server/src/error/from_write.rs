@@ -8,7 +8,7 @@ use zarrd_wire::{
     query::APPEND,
 };
 
-use super::{ApiError, path_members};
+use super::{ApiError, path_members, unencodable_chunk};
 use crate::array_api::DecodeError;
 
 impl From<WriteError> for ApiError {
@@ -44,11 +44,7 @@ impl From<WriteError> for ApiError {
             WriteError::PreconditionFailed { path, current } => {
                 (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..path_members(&path) })
             }
-            WriteError::Encode { key, source } => {
-                let (key, codec) = (Some(key.to_string()), Some(source.codec().to_owned()));
-                let problem = Problem::new(ProblemType::UnencodableChunk).with_detail(source.to_string());
-                return Self::new(problem.with_members(Members { key, codec, ..Members::default() }));
-            }
+            WriteError::Encode { key, source } => return unencodable_chunk(&key, &source),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }

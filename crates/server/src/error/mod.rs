@@ -447,6 +447,13 @@ impl From<QueryError> for ApiError {
     }
 }
 
+/// The error of a chunk that cannot be encoded.
+fn unencodable_chunk(key: &Key, error: &CodecError) -> ApiError {
+    let members = Members { key: Some(key.to_string()), codec: Some(error.codec().to_owned()), ..Members::default() };
+    let problem = Problem::new(ProblemType::UnencodableChunk).with_detail(error.to_string());
+    ApiError::new(problem.with_members(members))
+}
+
 /// Problem members that name a node.
 fn path_members(path: &NodePath) -> Members {
     Members { path: Some(path.to_string()), ..Members::default() }

@@ -165,8 +165,13 @@ impl TestArray {
     }
 
     pub(crate) async fn read(&self, selection: &Selection, limit: u64) -> Elements {
+        self.read_at(&path(), selection, limit).await
+    }
+
+    /// Elements of another array, which has the same data type.
+    pub(crate) async fn read_at(&self, path: &NodePath, selection: &Selection, limit: u64) -> Elements {
         let request = ReadRequest::Select(selection.clone());
-        let reading = self.arrays.read(&path(), None, &request, limit).await.unwrap();
+        let reading = self.arrays.read(path, None, &request, limit).await.unwrap();
         let size = self.data_type.fixed_size();
         let mut all = Vec::new();
         let mut parts = Box::pin(reading.into_stream());

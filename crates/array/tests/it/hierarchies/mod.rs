@@ -15,6 +15,7 @@ mod overwriting_conversion;
 mod pagination;
 mod patch;
 mod replaced;
+mod rewritten_copies;
 mod round_trip;
 mod shared_commits;
 mod store_requests;

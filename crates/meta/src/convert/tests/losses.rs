@@ -1,6 +1,6 @@
 use super::*;
 
-fn outcome(from: Dialect, document: &Value, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Vec<String>, String> {
+fn outcome(from: Dialect, document: &Value, to: Dialect, chunks: ChunkPolicy) -> Result<Vec<String>, String> {
     let converted =
         array(&model(from, document), to, chunks, ArrayContext::default()).map_err(|error| error.to_string())?;
     read(to, &converted.document);
@@ -61,7 +61,7 @@ fn losses_are_listed() {
         ),
     ] {
         assert_eq!(
-            outcome(from, &document, to, ChunkKeyPolicy::Preferred),
+            outcome(from, &document, to, ChunkPolicy::Preferred),
             Ok(losses.into_iter().map(str::to_owned).collect()),
             "{document}"
         );
@@ -184,19 +184,18 @@ fn unconvertible_arrays_are_rejected() {
         ),
     ] {
         let expected = format!("{to} cannot represent the array: {reason}");
-        assert_eq!(outcome(from, &document, to, ChunkKeyPolicy::Preferred), Err(expected), "{document}");
+        assert_eq!(outcome(from, &document, to, ChunkPolicy::Preferred), Err(expected), "{document}");
     }
 }
 
 #[test]
 fn chunk_keys_are_preserved_where_both_dialects_have_them() {
-    let preserved = |from, document: Value, to| outcome(from, &document, to, ChunkKeyPolicy::Preserve);
+    let preserved = |from, document: Value, to| outcome(from, &document, to, ChunkPolicy::Preserve);
     let v2_keys = json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}});
     assert_eq!(preserved(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
-    let v2 =
-        array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, ChunkKeyPolicy::Preserve, ArrayContext::default())
-            .unwrap()
-            .document;
+    let v2 = array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, ChunkPolicy::Preserve, ArrayContext::default())
+        .unwrap()
+        .document;
     assert_eq!(v2.get("dimension_separator").unwrap(), json!("/"));
     for (from, document, to, reason) in [
         (
@@ -232,18 +231,18 @@ fn chunk_keys_are_preserved_where_both_dialects_have_them() {
 #[test]
 fn large_fill_values_are_rejected() {
     let wide = v2_with(json!({"dtype": [["a", "|u1", [1_000_000]]], "fill_value": null}));
-    let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, ChunkKeyPolicy::Preferred, ArrayContext::default())
+    let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, ChunkPolicy::Preferred, ArrayContext::default())
         .unwrap()
         .document;
     assert!(draft.get("fill_value").unwrap().is_null());
     let raw = v2_with(json!({"dtype": "|V1000000", "fill_value": null}));
-    let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, ChunkKeyPolicy::Preferred, ArrayContext::default())
+    let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, ChunkPolicy::Preferred, ArrayContext::default())
         .unwrap()
         .document;
     assert!(v3.get("fill_value").unwrap().to_text().is_some());
     let many = json!({"dtype": "|O", "filters": [{"id": "vlen-array", "dtype": "|u1"}], "fill_value": vec![1; 70_000]});
     assert_eq!(
-        outcome(Dialect::V2, &v2_with(many), Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap_err(),
+        outcome(Dialect::V2, &v2_with(many), Dialect::Draft, ChunkPolicy::Preferred).unwrap_err(),
         "draft cannot represent the array: /fill_value is a fill value of more than 65536 elements, which draft cannot represent"
     );
 }

@@ -109,10 +109,10 @@ proptest! {
     #[test]
     fn v2_roundtrips_through_v3_and_the_draft(document in any_v2()) {
         let v2 = model(Dialect::V2, &document);
-        for (to, chunks) in [(Dialect::V3, ChunkKeyPolicy::Preserve), (Dialect::V3, ChunkKeyPolicy::Preferred), (Dialect::Draft, ChunkKeyPolicy::Preferred)] {
+        for (to, chunks) in [(Dialect::V3, ChunkPolicy::Preserve), (Dialect::V3, ChunkPolicy::Preferred), (Dialect::Draft, ChunkPolicy::Preferred)] {
             let intermediate = model(to, &converted(&document, Dialect::V2, to, chunks));
             assert_same(&intermediate, &v2);
-            if chunks == ChunkKeyPolicy::Preserve {
+            if chunks == ChunkPolicy::Preserve {
                 prop_assert_eq!(intermediate.chunk_keys, v2.chunk_keys);
             }
             let back = array(&intermediate, Dialect::V2, chunks, ArrayContext::default()).unwrap();
@@ -123,7 +123,7 @@ proptest! {
             prop_assert_eq!(&back.attributes, &v2.attributes);
             // And on to the third.
             for third in [Dialect::V3, Dialect::Draft] {
-                let onwards = array(&intermediate, third, ChunkKeyPolicy::Preferred, ArrayContext::default()).unwrap();
+                let onwards = array(&intermediate, third, ChunkPolicy::Preferred, ArrayContext::default()).unwrap();
                 prop_assert_eq!(without_masks(onwards.losses), vec![]);
                 assert_same(&read(third, &onwards.document), &v2);
             }
@@ -244,9 +244,9 @@ proptest! {
     fn v3_roundtrips_through_v2(document in any_v3()) {
         let v3 = model(Dialect::V3, &document);
         for to in [Dialect::V2, Dialect::Draft] {
-            let other = converted(&document, Dialect::V3, to, ChunkKeyPolicy::Preferred);
+            let other = converted(&document, Dialect::V3, to, ChunkPolicy::Preferred);
             assert_same(&model(to, &other), &v3);
-            let mut back = converted(&other, to, Dialect::V3, ChunkKeyPolicy::Preferred);
+            let mut back = converted(&other, to, Dialect::V3, ChunkPolicy::Preferred);
             // The fill value means missing there if dimensions have names.
             let mask = back["attributes"].as_object_mut().and_then(|attributes| attributes.remove("_FillValue"));
             prop_assert!(mask.is_none() || !document["dimension_names"].is_null());
@@ -259,7 +259,7 @@ proptest! {
     fn random_documents_never_panic((from, document) in any_mutation()) {
         let Ok(Some(model)) = try_read(from, &Json::compact(&document)) else { return Ok(()) };
         for to in Dialect::ALL {
-            for chunks in [ChunkKeyPolicy::Preserve, ChunkKeyPolicy::Preferred] {
+            for chunks in [ChunkPolicy::Preserve, ChunkPolicy::Preferred] {
                 if let Ok(converted) = array(&model, to, chunks, ArrayContext::default()) {
                     let read = read(to, &converted.document);
                     prop_assert_eq!(read.data_type, model.data_type.clone());
