@@ -287,7 +287,8 @@ mod tests {
 
     #[test]
     fn boxes_are_split_into_parts_that_cover_each_chunk_once() {
-        for (chunks, most) in [(vec![0..5, 2..9], 4), (vec![3..4, 7..8], 1), (vec![], 1), (vec![0..1, 0..17, 0..3], 7)] {
+        for (chunks, most) in [(vec![0..5, 2..9], 4), (vec![3..4, 7..8], 1), (vec![], 1), (vec![0..1, 0..17, 0..3], 7)]
+        {
             let mut found = Vec::new();
             for part in split(chunks.clone(), most) {
                 assert!(num_chunks(&part) <= most, "{part:?}");

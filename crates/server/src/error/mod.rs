@@ -10,9 +10,10 @@ use http::{
     HeaderName, HeaderValue, Method, StatusCode,
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
+use zarrd_codec::CodecError;
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    Admitted, BackendErrorKind, BoxError, IntentError, MountFailure, ReadError, StoreError, UploadError, Version,
+    Admitted, BackendErrorKind, BoxError, IntentError, Key, MountFailure, ReadError, StoreError, UploadError, Version,
     WarningRate,
 };
 use zarrd_wire::{
