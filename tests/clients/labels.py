@@ -236,8 +236,8 @@ def compare_calendars(server, dialect):
         assert found == [[edge.isoformat() for edge in cell] for cell in cells[:3].values], found
         labels = json.loads(server.get(f"{path}/flow", labels="time", isel__time=":3", format="json"))
         assert labels == [time.isoformat() for time in data.time[:3].values], labels
-        assert server.get(f"{path}/flow", labels="time", format="npy")["status"] == 501
-        assert server.get(f"{path}/time", decode="cf", format="raw")["type"].endswith("/unsupported-calendar")
+        assert server.get(f"{path}/flow", labels="time", format="npy")["status"] == 406
+        assert server.get(f"{path}/time", decode="cf", format="raw")["type"].endswith("/unsuitable-format")
 
 
 def compare_names(server, dialect):

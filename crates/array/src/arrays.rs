@@ -21,8 +21,10 @@ use crate::{
         },
     },
     dataset::{append::DatasetAppend, error::DatasetError},
+    datetimes::decode_times,
     error::ArrayError,
     hierarchy::hierarchies::Hierarchies,
+    map::Decode,
     memory::{
         caller::Usage,
         claim::{Claim, MemoryBudget},
@@ -157,8 +159,23 @@ impl Arrays {
         Ok(read)
     }
 
+    /// Plans a read like [`read`](Self::read), whose elements are decoded. [`Decode::Cf`] becomes [`Decode::CfTexts`] if
+    /// times are selected that `datetime64[ns]` cannot represent; where there may be such, the elements are read once
+    /// more to find out.
+    pub async fn read_decoded(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        (request, decode): (&ReadRequest, Decode),
+        limit: u64,
+    ) -> Result<ArrayResult, ArrayError> {
+        let read = self.read(path, dialect, request, limit).await?;
+        let decode = decode_times(&self.0.for_operation(), (&read, dialect), request, decode).await?;
+        ArrayResult::from(read).decoded(decode)
+    }
+
     /// Plans a reduction of what `request` selects from the array at `path`; see [`read`](Self::read). The result may
-    /// have at most `limit` bytes.
+    /// have at most `limit` bytes. Times are decoded as in [`read_decoded`](Self::read_decoded).
     pub async fn reduce(
         &self,
         path: &NodePath,
@@ -172,6 +189,17 @@ impl Arrays {
         let consumer = ReduceConsumer { request: reduce, options: &context.options, limit, max_remembered };
         let read = plan_read(&context, (path, dialect), request, &consumer).await?;
         read.source.metrics.planned(start.elapsed());
+        let decode = match reduce.decode {
+            Some(decode) => Some(decode_times(&context, (&read, dialect), request, decode).await?),
+            None => None,
+        };
+        if decode == reduce.decode {
+            return ReducedRead::new(read, reduce, limit).map(ArrayResult::from);
+        }
+        drop(read);
+        let reduce = &ReduceRequest { decode, ..reduce.clone() };
+        let consumer = ReduceConsumer { request: reduce, ..consumer };
+        let read = plan_read(&context, (path, dialect), request, &consumer).await?;
         ReducedRead::new(read, reduce, limit).map(ArrayResult::from)
     }
 

@@ -98,8 +98,10 @@ pub(crate) fn steps_around(array: &Array, decode: Option<Decode>, depends: bool)
 }
 
 fn decoding((path, model): (&NodePath, &ArrayModel), decode: Decode) -> Result<Option<Decoding>, ArrayError> {
+    let decoding = || Decoding::of_array(model).map_err(|source| ArrayError::Convention { path: path.clone(), source });
     match decode {
         Decode::Stored => Ok(None),
-        Decode::Cf => Decoding::of_array(model).map_err(|source| ArrayError::Convention { path: path.clone(), source }),
+        Decode::Cf => decoding(),
+        Decode::CfTexts => Ok(decoding()?.map(Decoding::with_text_times)),
     }
 }

@@ -38,6 +38,7 @@ mod convention;
 mod coordinate_cache;
 mod coordinates;
 mod dataset;
+mod datetimes;
 mod error;
 mod grid;
 mod hierarchy;

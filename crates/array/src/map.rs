@@ -25,6 +25,8 @@ pub enum Decode {
     Stored,
     /// Elements are decoded by the attributes of their array.
     Cf,
+    /// The same, with texts in place of `datetime64`, since some times are outside of its range.
+    CfTexts,
 }
 
 impl ElementMap for Cast {

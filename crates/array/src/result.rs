@@ -90,7 +90,7 @@ impl ArrayResult {
     pub fn decoded(mut self, decode: Decode) -> Result<Self, ArrayError> {
         let map = decode_map((self.path(), self.model()), decode)?;
         self.decode = decode;
-        if decode == Decode::Cf && self.join_texts() {
+        if decode != Decode::Stored && self.join_texts() {
             return Ok(self);
         }
         Ok(match map {
@@ -99,9 +99,9 @@ impl ArrayResult {
         })
     }
 
-    /// The result as labels: decoded, and byte strings as texts.
-    pub fn decoded_labels(self) -> Result<Self, ArrayError> {
-        let mut decoded = self.decoded(Decode::Cf)?;
+    /// The result as labels: byte strings are texts.
+    pub fn as_labels(self) -> Self {
+        let mut decoded = self;
         if let Source::Selected { read, joined: joined @ None, .. } = &mut decoded.source
             && let Some(texts) = ByteTexts::of_type(&read.model().data_type)
             && let Some(data_type) = texts.data_type()
@@ -109,7 +109,7 @@ impl ArrayResult {
             *joined = Some(texts);
             decoded.data_type = data_type;
         }
-        Ok(decoded)
+        decoded
     }
 
     /// Makes texts of byte strings with an encoding, and of characters whose whole last dimension is selected, which is
@@ -140,9 +140,9 @@ impl ArrayResult {
         self.read().is_undecoded()
     }
 
-    /// True if the elements are decoded by the CF conventions.
-    pub fn is_decoded(&self) -> bool {
-        self.decode == Decode::Cf
+    /// The decoding of the elements.
+    pub fn decoding(&self) -> Decode {
+        self.decode
     }
 
     /// The dimensions that were selected by name, with their items.

@@ -26,7 +26,8 @@ use crate::{
 /// depends on all elements of an array, has no data type of Zarr, or is an error:
 ///
 /// - Times of the standard and proleptic Gregorian calendars are `datetime64[ns]`. Those outside of its range, or
-///   before 1582-10-15 in the standard calendar, are [`CfError::OutOfRange`]; xarray makes objects of all elements.
+///   before 1582-10-15 in the standard calendar, are [`CfError::OutOfRange`]; [as texts](Decoding::with_text_times),
+///   times have no range. xarray makes objects of all elements.
 /// - Times of other calendars are texts (ISO 8601), and missing ones `NaT`.
 /// - Timedeltas have the unit of the attribute `dtype`, or that of `units` if it is finer; what is finer is cut off.
 /// - Integers with the units of a timedelta, without such a `dtype`, become floats if they have a fill value, with NaN
@@ -116,11 +117,28 @@ impl Decoding {
         Some((Self(Plan { output, data_type, ..self.0.clone() }), texts))
     }
 
-    /// The decoding of the same times as texts, which have no range; `None` if elements are no times.
-    pub(crate) fn as_texts(&self) -> Option<Self> {
-        let Output::Moments(units) = &self.0.output else { return None };
-        let data_type = parse_v3(&Value::from("string")).ok()?;
-        Some(Self(Plan { output: Output::Texts(units.clone()), data_type, ..self.0.clone() }))
+    /// The same decoding with texts in place of `datetime64`: they have years of up to six digits.
+    #[must_use]
+    pub fn with_text_times(self) -> Self {
+        match (&self.0.output, parse_v3(&Value::from("string"))) {
+            (Output::Moments(units), Ok(data_type)) => {
+                Self(Plan { output: Output::Texts(units.clone()), data_type, ..self.0 })
+            }
+            _ => self,
+        }
+    }
+
+    /// True if there are elements that `datetime64[ns]` cannot represent.
+    pub fn may_exceed_datetime64(&self) -> bool {
+        match &self.0.output {
+            Output::Moments(units) => kernel::may_exceed(&self.0, units),
+            _ => false,
+        }
+    }
+
+    /// True if `datetime64[ns]` can represent all of these elements, or they become no times.
+    pub fn fits_datetime64(&self, elements: &Elements) -> bool {
+        !matches!((&self.0.output, self.decode(elements)), (Output::Moments(_), Err(CfError::OutOfRange { .. })))
     }
 
     /// The steps.

@@ -416,9 +416,32 @@ fn nanoseconds<T: Stored>(plan: &Plan, bytes: &[u8], units: &TimeUnits) -> Resul
     let value = value::<T>(plan, bytes);
     let Some(moment) = moment(value, units) else { return Err(out_of_range(value, &units.text, plan)) };
     let Some(moment) = moment else { return Ok(NOT_A_TIME) };
-    let julian = units.calendar == Calendar::Standard && moment < REFORM;
-    let count = i64::try_from(moment).ok().filter(|_| NANOSECONDS.contains(&moment) && !julian);
+    let count = i64::try_from(moment).ok().filter(|_| is_datetime64(moment, units));
     count.ok_or_else(|| out_of_range(value, &units.text, plan))
+}
+
+/// True if there are stored elements that are times outside of the range of `datetime64[ns]`. That is known of small
+/// integers only.
+pub(crate) fn may_exceed(plan: &Plan, units: &TimeUnits) -> bool {
+    let range = match plan.number {
+        Number::Int8 => i8::MIN.into()..=i8::MAX.into(),
+        Number::UInt8 => 0..=u8::MAX.into(),
+        Number::Int16 => i16::MIN.into()..=i16::MAX.into(),
+        Number::UInt16 => 0..=u16::MAX.into(),
+        Number::Int32 => i32::MIN.into()..=i32::MAX.into(),
+        Number::UInt32 => 0..=u32::MAX.into(),
+        _ => return true,
+    };
+    let is_scaled = plan.scale_factor.is_some() || plan.add_offset.is_some();
+    let fits = |count: &i128| units.moment(*count).is_some_and(|moment| is_datetime64(moment, units));
+    is_scaled || !fits(range.start()) || !fits(range.end())
+}
+
+/// True for a moment that `datetime64[ns]` can represent: the proleptic Gregorian calendar has other dates before the
+/// standard one is Gregorian.
+fn is_datetime64(moment: i128, units: &TimeUnits) -> bool {
+    let is_julian = units.calendar == Calendar::Standard && moment < REFORM;
+    NANOSECONDS.contains(&moment) && !is_julian
 }
 
 fn moments_as<T: Stored>(plan: &Plan, bytes: &Bytes, units: &TimeUnits) -> Result<Vec<i64>, CfError> {

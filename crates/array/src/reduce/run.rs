@@ -76,7 +76,7 @@ impl Reducer {
         make: Box<MakePartial>,
     ) -> Result<Partial, ArrayError> {
         let fill = &self.source.array.model().fill_value;
-        let sink = Arc::new(ReductionSink::new(make, decode, fill, (grid, self.partials))?);
+        let sink = Arc::new(ReductionSink::new(make, decode, fill, (grid, self.partials)));
         if let Some(selection) = ElementSelection::of(region) {
             let extents = region.dimensions.iter().map(DimensionSelection::len).collect();
             let slab = Slab { extents, selection };

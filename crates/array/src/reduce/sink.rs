@@ -1,6 +1,6 @@
 //! The sink of a reduction: partial results to which jobs add the elements of chunks.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 use zarrd_codec::Elements;
@@ -25,8 +25,9 @@ pub(crate) struct ReductionSink {
     returned: Condvar,
     make: Box<MakePartial>,
     decode: Option<Arc<dyn ElementMap>>,
-    /// The decoded fill value.
     fill: Elements,
+    /// The fill value, decoded when it is first needed: if it is that of no element, it may be a time out of range.
+    decoded_fill: OnceLock<Elements>,
     grid: Arc<GroupGrid>,
     most: usize,
 }
@@ -43,11 +44,21 @@ impl ReductionSink {
         decode: Option<Arc<dyn ElementMap>>,
         fill: &[u8],
         (grid, most): (Arc<GroupGrid>, usize),
-    ) -> Result<Self, ArrayError> {
-        let stored = Elements::Fixed(bytes::Bytes::copy_from_slice(fill));
-        let fill = decode.as_ref().map_or(Ok(stored.clone()), |decode| decode.map(&stored))?;
-        let pool = Mutex::new(Pool { free: Vec::new(), made: 0 });
-        Ok(Self { pool, returned: Condvar::new(), make, decode, fill, grid, most: most.max(1) })
+    ) -> Self {
+        let fill = Elements::Fixed(bytes::Bytes::copy_from_slice(fill));
+        let (pool, decoded_fill) = (Mutex::new(Pool { free: Vec::new(), made: 0 }), OnceLock::new());
+        Self { pool, returned: Condvar::new(), make, decode, fill, decoded_fill, grid, most: most.max(1) }
+    }
+
+    fn decoded_fill(&self) -> Result<&Elements, ArrayError> {
+        if let Some(fill) = self.decoded_fill.get() {
+            return Ok(fill);
+        }
+        let fill = match &self.decode {
+            Some(decode) => decode.map(&self.fill)?,
+            None => self.fill.clone(),
+        };
+        Ok(self.decoded_fill.get_or_init(|| fill))
     }
 
     /// The work of merging, in steps.
@@ -124,7 +135,7 @@ impl ElementSink for ReductionSink {
 
     fn write_fill_value(&self, _source: &ReadContext, selection: &ElementSelection) -> Result<(), ArrayError> {
         let axes = positions(selection)?;
-        let fill = match &self.fill {
+        let fill = match self.decoded_fill()? {
             Elements::Fixed(bytes) => bytes,
             Elements::Variable(_) => &bytes::Bytes::new(),
         };

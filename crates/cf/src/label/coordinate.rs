@@ -63,17 +63,13 @@ impl Coordinate {
     /// Elements that cannot be decoded.
     pub fn new(elements: &Elements, data_type: &DataType, decoding: Option<&Decoding>) -> Result<Self, CfError> {
         let Some(decoding) = decoding else { return Ok(Self::of_decoded(elements.clone(), data_type.clone())) };
-        let texts = match decoding.decode(elements) {
-            Err(CfError::OutOfRange { .. }) if decoding.text_calendar().is_none() => decoding.as_texts(),
-            decoded => {
-                let decoded = decoded?;
-                if decoding.text_calendar().is_none() {
-                    return Ok(Self::of_decoded(decoded, decoding.data_type()));
-                }
-                None
-            }
+        let texts;
+        let decoding = if decoding.fits_datetime64(elements) {
+            decoding
+        } else {
+            texts = decoding.clone().with_text_times();
+            &texts
         };
-        let decoding = texts.as_ref().unwrap_or(decoding);
         let decoded = decoding.decode(elements)?;
         let Some((units, moments)) = decoding.text_moments(elements) else {
             return Ok(Self::of_decoded(decoded, decoding.data_type()));

@@ -315,7 +315,7 @@ async function decoded(path: string, query: Query, signal?: AbortSignal): Promis
     return await elements(path, query, signal);
   } catch (error) {
     if (isUnknown(error)) missing.add("decode");
-    else if (error instanceof Problem && /^(unsupported-calendar|invalid-metadata)$/.test(error.kind)) undecodable.add(path);
+    else if (error instanceof Problem && /^(unsuitable-format|unsupported-calendar|invalid-metadata)$/.test(error.kind)) undecodable.add(path);
     else throw error;
     return elements(path, asStored, signal);
   }

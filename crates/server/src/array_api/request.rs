@@ -3,7 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use zarrd_array::{ArrayError, ArrayResult, ChunkMap, Indices, NamedSelection, Selected, StatisticsOf, StatisticsRead};
+use zarrd_array::{
+    ArrayError, ArrayResult, ChunkMap, Decode, Indices, NamedSelection, Selected, StatisticsOf, StatisticsRead,
+};
 use zarrd_cf::LabelSelection;
 use zarrd_codec::Elements;
 use zarrd_compute::FUNCTION_DIMENSION;
@@ -283,7 +285,7 @@ async fn read_labels(
 
 /// Fails if times became texts that a binary format would have to hold.
 fn check_texts(format: Format, result: &ArrayResult) -> Result<(), ApiError> {
-    let is_text = result.is_decoded()
+    let is_text = result.decoding() != Decode::Stored
         && result.data_type().fixed_size().is_none()
         && result.model().data_type.fixed_size().is_some();
     if !is_text || matches!(format, Format::Json | Format::Csv | Format::Xarray) {
@@ -298,9 +300,12 @@ fn check_texts(format: Format, result: &ArrayResult) -> Result<(), ApiError> {
     }
     let calendar = result.model().attributes.get("calendar").and_then(|calendar| calendar.to_text());
     let calendar: String = calendar.unwrap_or_default().chars().take(64).collect();
-    let detail = format!("{format} has no times of the calendar {calendar}, json and csv have texts of them");
-    let members = Members { unsupported: Some(format!("calendar {calendar}")), ..Members::default() };
-    Err(ApiError::new(Problem::new(ProblemType::UnsupportedCalendar).with_detail(detail).with_members(members)))
+    let times = match result.decoding() {
+        Decode::CfTexts => "outside of the range of datetime64[ns], or before the calendar is Gregorian".to_owned(),
+        _ => format!("of the calendar {calendar}"),
+    };
+    let reason = format!("has no times {times}; json, csv and xarray have texts of them");
+    Err(ApiError::format_not_supported(format, &reason, &[Format::Json, Format::Csv, Format::Xarray]))
 }
 
 fn named(parameters: &[DimensionParameter]) -> Result<Vec<NamedSelection>, ApiError> {

@@ -50,8 +50,8 @@ impl Steps {
         if let Some(reduce) = &self.reduce {
             return Box::pin(engine.arrays.reduce(path, dialect, (request, reduce), limit)).await;
         }
-        let stored = ArrayResult::from(engine.arrays.read(path, dialect, request, limit).await?);
-        let decoded = stored.decoded(self.decode.unwrap_or_default())?;
+        let decode = self.decode.unwrap_or_default();
+        let decoded = engine.arrays.read_decoded(path, dialect, (request, decode), limit).await?;
         let result = match &self.astype {
             Some(astype) => decoded.cast(astype)?,
             None => decoded,
@@ -70,8 +70,8 @@ impl Steps {
     ) -> Result<ArrayResult, ArrayError> {
         let window = self.window(axis, names)?;
         let Some((window, edge)) = window else {
-            let stored = engine.arrays.read(coordinate, Some(dialect), request, limit).await?;
-            return ArrayResult::from(stored).decoded_labels();
+            let decoded = engine.arrays.read_decoded(coordinate, Some(dialect), (request, Decode::Cf), limit).await?;
+            return Ok(decoded.as_labels());
         };
         let reduction = label_means(window, edge);
         let reduce = ReduceRequest { reduction, decode: Some(Decode::Cf), astype: None };

@@ -49,7 +49,7 @@ impl From<LabelError> for ApiError {
 pub(super) fn convention_problem(path: &NodePath, source: &CfError) -> (ProblemType, Members) {
     let unsupported = match source {
         CfError::UnsupportedCalendar { calendar } => format!("calendar {calendar}"),
-        CfError::OutOfRange { data_type, .. } => format!("times outside of {data_type}"),
+        CfError::OutOfRange { .. } => return (ProblemType::UnsuitableFormat, path_members(path)),
         CfError::InvalidAttribute { .. }
         | CfError::AttributeTooLarge { .. }
         | CfError::TooManyFillValues

@@ -162,7 +162,7 @@ async fn times_of_calendars_are_reduced() {
         }
     }
     let binary = server.get("/array/t?decode=cf&reduce=nanmin&format=npy", &[]).await;
-    binary.problem(ProblemType::UnsupportedCalendar);
+    binary.problem(ProblemType::UnsuitableFormat);
     let count = server.get("/array/t?decode=cf&reduce=count&format=raw", &[]).await;
     assert_eq!(count.body.as_ref(), 3_i64.to_le_bytes());
     for query in ["reduce=std", "reduce=sum", "stats", "reduce=nanmin&astype=float64"] {

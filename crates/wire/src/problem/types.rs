@@ -237,8 +237,7 @@ problem_types! {
     /// The store does not support the operation at all; `unsupported` names it. What the resource supports is in
     /// `Allow`.
     Unsupported = "unsupported", NOT_IMPLEMENTED, "Not supported by the store";
-    /// The times of the array or of a coordinate are of a calendar that is unknown, or that the format cannot represent,
-    /// or outside of the range of `datetime64[ns]`; `unsupported` names it.
+    /// The times of the array or of a coordinate are of a calendar that is unknown; `unsupported` names it.
     UnsupportedCalendar = "unsupported-calendar", NOT_IMPLEMENTED, "Unsupported calendar";
     /// Other writers kept changing what the request reads or changes, so it was given up after several attempts;
     /// nothing was changed.

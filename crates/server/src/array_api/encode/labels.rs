@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use zarrd_array::{ArrayResult, LabelledDimension, MemoryError, Permit};
+use zarrd_array::{ArrayResult, Decode, LabelledDimension, MemoryError, Permit};
 use zarrd_codec::{Elements, VariableElements};
 use zarrd_meta::{data_type::DataType, json::Json};
 
@@ -55,7 +55,7 @@ impl LabelledAnswer {
             name: result.path().name().unwrap_or_default().to_owned(),
             attributes: result.model().attributes.clone(),
             data_type: result.data_type().clone(),
-            is_decoded: result.is_decoded(),
+            is_decoded: result.decoding() != Decode::Stored,
         }
     }
 }
