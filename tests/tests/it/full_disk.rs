@@ -4,6 +4,10 @@
 use std::{
     fs,
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -158,6 +162,57 @@ async fn store_survives_any_sequence_of_full_disks() {
             note(format_args!("{report:?}"));
             assert!(report.errors.is_empty(), "{kind:?}, {plan:?}: {report:#?}");
         }
+    }
+}
+
+/// Small values are in the index alone, so a write of its own may be the one that finds no space, in the background and
+/// while nothing waits to be applied. Writers who go on leave it none of what is freed.
+#[tokio::test(flavor = "multi_thread")]
+async fn small_values_that_filled_a_disk_are_erased_beside_their_writers() {
+    const WRITERS: u64 = 8;
+    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 128) else { return };
+    let server = Arc::new(Launch::of(format_args!("sled:{}", disk.store().display())).start());
+    let (is_full, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let writers = (0..WRITERS).map(|writer| {
+        let (server, is_full, is_over) = (server.clone(), is_full.clone(), is_over.clone());
+        tokio::spawn(async move {
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let value = Generated::new(number * WRITERS + writer, 1000).bytes();
+                let status = put(&server, &format!("values/{writer}/{number}"), value).await.status();
+                is_full.fetch_or(status == StatusCode::INSUFFICIENT_STORAGE, Ordering::Relaxed);
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    within("the disk is full", Duration::from_secs(120), async || is_full.load(Ordering::Relaxed)).await;
+    // The index applies what was accepted.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    within("the values are erased", Duration::from_secs(60), async || {
+        let status = server.delete("/store/values/").await.status();
+        assert!(status == StatusCode::OK || status == StatusCode::SERVICE_UNAVAILABLE, "{status}");
+        status == StatusCode::OK
+    })
+    .await;
+    is_over.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    server.delete("/store/values/").await;
+    within("values are accepted again", Duration::from_secs(60), async || {
+        put(&server, "again", "value").await.status() == StatusCode::CREATED
+    })
+    .await;
+}
+
+/// Waits until something holds; fails if it takes longer than `most`.
+async fn within(what: &str, most: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < most, "{what}: not after {most:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 

@@ -421,6 +421,12 @@ impl Db {
         Ok(hasher.finalize())
     }
 
+    /// Fails if a write failed, after which no other operation succeeds until the database is opened again. Writes
+    /// happen in the background and while pages are read, so their errors may not be those of a call.
+    pub fn check_writes(&self) -> Result<()> {
+        self.context.pagecache.config.global_error()
+    }
+
     /// Returns the on-disk size of the storage files
     /// for this database.
     pub fn size_on_disk(&self) -> Result<u64> {

@@ -102,6 +102,9 @@ pub(crate) struct Compaction {
 const MAX_SIZE_FACTOR: u64 = 2;
 /// The number of sled segments that it needs in addition.
 const SEGMENTS_NEEDED: u64 = 4;
+/// The same for entries of less than a segment, in bytes, which begin a segment without filling it: on a small disk that is
+/// full of erased values there may be no more.
+const NEEDED_FOR_FEW: u64 = 256 << 10;
 
 impl Follower for Compaction {
     fn changed(&mut self, key: &Bytes, old: Option<&Bytes>, new: Option<&Bytes>) -> Result<(), IndexError> {
@@ -203,8 +206,9 @@ impl Checkpointer {
 
     /// The maximum space of a new index, in bytes.
     pub(super) fn compaction_space(&self) -> u64 {
-        let least = self.index_options.segment_bytes.saturating_mul(SEGMENTS_NEEDED);
-        self.writer.meta.bytes.saturating_mul(MAX_SIZE_FACTOR).saturating_add(least)
+        let (bytes, segment) = (self.writer.meta.bytes, self.index_options.segment_bytes);
+        let least = if bytes < segment { NEEDED_FOR_FEW } else { segment.saturating_mul(SEGMENTS_NEEDED) };
+        bytes.saturating_mul(MAX_SIZE_FACTOR).saturating_add(least)
     }
 
     pub(super) fn compact_step(&mut self) -> Result<(), IndexError> {

@@ -21,6 +21,11 @@ impl Checkpointer {
         if let Err(error) = self.directory.check_place() {
             return self.read_only.set(&error);
         }
+        if self.timers.retry_at.is_none() {
+            // Readers see the error of a failed write, but cannot open the index again.
+            let written = self.writer.index.check_writes();
+            self.note(written);
+        }
         self.ballast.restore();
         self.remove_retired_generations();
         if let Err(error) = self.files.prepare_spare(self.spare_bytes) {

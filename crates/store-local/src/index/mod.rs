@@ -48,6 +48,11 @@ pub(crate) trait Index: Send + Sync {
     /// [`sync`](Self::sync).
     fn apply(&self, batch: Vec<(Bytes, Option<Bytes>)>) -> Result<(), IndexError>;
 
+    /// Fails if a write failed in the background, so that the index has to be opened again. Does not block.
+    fn check_writes(&self) -> Result<(), IndexError> {
+        Ok(())
+    }
+
     /// Makes all applied batches durable. After an error it is unknown which of them the index has when it is opened
     /// again.
     fn sync(&self) -> Result<(), IndexError>;

@@ -128,6 +128,10 @@ impl Index for SledIndex {
         catch(|| Ok(self.db()?.apply_batch(changes)?))
     }
 
+    fn check_writes(&self) -> Result<(), IndexError> {
+        catch(|| Ok(self.db()?.check_writes()?))
+    }
+
     fn sync(&self) -> Result<(), IndexError> {
         catch(|| {
             self.db()?.flush()?;
