@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
+    ome::Image,
     selection::{ReadRequest, Region, ResolvedSelection, Selection},
 };
 use zarrd_store::{Precondition, ServedStore, Version, WaitTimes, until_unchanged};
@@ -30,6 +31,7 @@ use crate::{
         claim::{Claim, MemoryBudget},
     },
     metadata::copy_update::RemovedCopies,
+    node::resolved::ResolvedNode,
     options::Options,
     purpose::{Purpose, VersionSource},
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
@@ -348,6 +350,22 @@ impl Arrays {
         let context = self.0.for_operation();
         let resolved = until_unchanged(|| place.resolve_current(&context)).await?;
         ChunkMap::new(context, &resolved, selection)
+    }
+
+    /// The image that the attributes of the group at a path describe; `None` for an array, and for other groups.
+    pub async fn image(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Image>, ArrayError> {
+        match until_unchanged(|| self.0.resolve_node(path, dialect)).await? {
+            Some(ResolvedNode::Group(group)) => Ok(group.model.and_then(|group| Image::of(&group.attributes))),
+            Some(ResolvedNode::Array(_)) | None => Ok(None),
+        }
+    }
+
+    /// The image of which the array at a path is a level, if the caller may read its group.
+    pub async fn image_above(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Image>, ArrayError> {
+        match path.parent().filter(|parent| self.0.can_read(parent)) {
+            Some(parent) => self.image(&parent, dialect).await,
+            None => Ok(None),
+        }
     }
 
     /// The model and version of the array at a path.

@@ -43,6 +43,7 @@ pub mod json;
 pub mod limits;
 mod model;
 pub mod names;
+pub mod ome;
 mod path;
 pub mod relation;
 pub mod selection;

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, io};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use zarrd_meta::{Dialect, NodePath, PathError, json::Json};
+use zarrd_meta::{Dialect, NodePath, PathError, json::Json, ome::Image};
 use zarrd_operations::{AppendReport, LinkTarget};
 
 /// The properties of a node besides its ZOM. The answer to `include=source` has the ZOM as its `node`; with `flat` the
@@ -33,6 +33,9 @@ pub struct Source {
     pub losses: Vec<Loss>,
     /// The links of its extensions.
     pub links: Vec<Link>,
+    /// The image of OME-Zarr that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
 }
 
 impl Source {
@@ -289,6 +292,12 @@ mod tests {
             "undecoded": ["/a/t"],
             "losses": [{"path": "/a", "pointer": "/order", "property": "the order"}],
             "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "resolved": "missing"}],
+            "image": {
+                "axes": [{"name": "c", "type": "channel", "unit": null}],
+                "levels": [{"path": "0", "scale": [0.5], "translation": []}],
+                "channels": [{"label": "DAPI", "color": "0000ff", "window": [0.0, 9.5], "active": true},
+                    {"label": null, "color": null, "window": null, "active": false}],
+            },
         });
         let parsed: Source = serde_json::from_value(source.clone()).unwrap();
         let node = Json::parse("{\"n\": [NaN, 1e999]}").unwrap();

@@ -16,8 +16,8 @@ pub use compute::{
     MAX_FUNCTIONS, MAX_QUANTILES, QUANTILES, RANGE, REDUCE, STATS, StatsQuery,
 };
 pub use elements::{
-    DECODE, DIALECT, Decode, DimensionParameter, ELEMENTS_PARAMETERS, ELEMENTS_POST_PARAMETERS, ElementsQuery, FORMAT,
-    HEADER, ISEL, LABELS, READ, SEL, SELECT, SelectBy,
+    CHANNELS, DECODE, DIALECT, Decode, DimensionParameter, ELEMENTS_PARAMETERS, ELEMENTS_POST_PARAMETERS,
+    ElementsQuery, FORMAT, HEADER, ISEL, LABELS, LEVEL, READ, SEL, SELECT, SelectBy, ShownChannels,
 };
 pub use node::{
     ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NODE_DELETE_PARAMETERS,

@@ -8,6 +8,7 @@ mod create;
 mod dataset;
 mod decode;
 mod encode;
+mod image;
 mod read;
 mod request;
 mod response;

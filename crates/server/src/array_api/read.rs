@@ -7,6 +7,7 @@ use zarrd_store::{Reads, until_unchanged};
 use zarrd_wire::query::ElementsQuery;
 
 use super::{
+    image::{self, Located},
     request::ElementsRequest,
     response::ResponseSpec,
     stats::{self, Content},
@@ -36,6 +37,7 @@ pub(crate) async fn get(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
+    let Located { path, channels } = image::locate(&engine, path, &query).await?;
     if let Some(statistics) = stats::requested(&query)? {
         let request = ElementsRequest::of_query(&query)?;
         let read =
@@ -44,6 +46,7 @@ pub(crate) async fn get(
         return Box::pin(until_unchanged(|| async { Ok::<_, ApiError>(read().await) })).await?;
     }
     let (spec, request) = parse(&query, &negotiation, conditions)?;
+    let spec = spec.with_channels(channels);
     respond(&engine, (&path, query.dialect), &spec, &request).await
 }
 
@@ -55,12 +58,14 @@ pub(crate) async fn head(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
+    let Located { path, channels } = image::locate(&engine, path, &query).await?;
     if let Some(statistics) = stats::requested(&query)? {
         let request = ElementsRequest::of_query(&query)?;
         let conditions = (&conditions, Content::None);
         return Box::pin(stats::respond(&engine, (&path, query.dialect), (&request, &statistics), conditions)).await;
     }
     let (spec, request) = parse(&query, &negotiation, conditions)?;
+    let spec = spec.with_channels(channels);
     let (result, notes) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
     spec.with_notes(notes).head_response(&engine.app, &result)
 }
@@ -75,7 +80,8 @@ pub(crate) async fn post(
     ReadRequestDocument(Document { bytes, mut memory }): ReadRequestDocument,
 ) -> Result<Response, ApiError> {
     let statistics = stats::requested(&query)?;
-    let spec = ResponseSpec::new(&query, &negotiation, conditions)?;
+    let Located { path, channels } = image::locate(&engine, path, &query).await?;
+    let spec = ResponseSpec::new(&query, &negotiation, conditions)?.with_channels(channels);
     let size = bytes.len();
     if size > SMALL_BODY {
         leave_crowd().await;

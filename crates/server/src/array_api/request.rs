@@ -22,7 +22,7 @@ use zarrd_wire::{
 };
 
 use super::{
-    encode::{AnswerLabels, LabelledAnswer},
+    encode::{AnswerLabels, LabelledAnswer, ShownChannel},
     response::{CoordinateNotes, ResponseSpec},
 };
 use crate::{engine::Engine, error::ApiError, headers::guarantees_at};
@@ -113,7 +113,7 @@ impl ElementsRequest {
         for _ in 0..MAX_ATTEMPTS {
             let mut selected = self.selection.select(engine, (path, dialect)).await?;
             let mut planned = self.plan_selected(spec, engine, (path, dialect), selected.as_ref()).await;
-            if let (Ok(result), Some(selected)) = (&planned, &mut selected)
+            if let (Ok((result, _)), Some(selected)) = (&planned, &mut selected)
                 && result.shape().len() > spec.max_rank()
                 && selected.drop_single_dates()
             {
@@ -121,7 +121,8 @@ impl ElementsRequest {
             }
             let mut selected = selected.unwrap_or_default();
             let mut notes = CoordinateNotes::default();
-            if let Ok(result) = &planned {
+            if let Ok((result, channels)) = &planned {
+                notes.channels.clone_from(channels);
                 if spec.has_labels() {
                     notes.labels = Some(Box::pin(label(spec, engine, result, &mut selected)).await?);
                 }
@@ -131,7 +132,7 @@ impl ElementsRequest {
                 }
             }
             if engine.arrays.are_current(&selected.coordinates).await? {
-                let result = planned?;
+                let (result, _) = planned?;
                 let is_plain = selected == Selected::default();
                 return Ok((if is_plain { result } else { result.with_selected(selected) }, notes));
             }
@@ -145,14 +146,20 @@ impl ElementsRequest {
         engine: &Engine,
         (path, dialect): (&NodePath, Option<Dialect>),
         selected: Option<&Selected>,
-    ) -> Result<ArrayResult, ApiError> {
-        let request = self.selection.read_request(selected);
+    ) -> Result<(ArrayResult, Option<Arc<[ShownChannel]>>), ApiError> {
+        let mut request = self.selection.read_request(selected);
+        let mut shown = None;
+        if let Some(channels) = spec.channels() {
+            let (model, _) = engine.arrays.model(path, dialect).await?;
+            let (of_channels, colors) = channels.select(&request, &model)?;
+            (request, shown) = (Cow::Owned(of_channels), Some(colors));
+        }
         let result = match &self.labels {
             Some(name) => Box::pin(read_labels(spec, engine, (path, dialect), &request, name)).await?,
             None => spec.read(engine, path, dialect, &request).await?,
         };
         check_texts(spec.format(), &result)?;
-        Ok(result)
+        Ok((result, shown))
     }
 
     /// Plans statistics, of an array and coordinates as [`plan`](Self::plan) reads them.

@@ -27,7 +27,7 @@ use zarrd_wire::{
         SERVER_TIMING, SHAPE, UNDECODED,
     },
     problem::{Members, Problem, ProblemType},
-    query::{Channels, ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
+    query::{CHANNELS, Channels, ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
     range::{ContentRange, RangeRequest},
 };
 
@@ -38,7 +38,10 @@ use super::{
         BodyError, BodyStart, ElementInput, MetricsGuard, buffer_start, compress, encode_elements, passthrough,
     },
     byte_range, content_disposition,
-    encode::{self, AnswerLabels, ArraySlice, BufferedFormat, ColumnNames, EncodeError, ResponseEncoding},
+    encode::{
+        self, AnswerLabels, ArraySlice, BufferedFormat, ColumnNames, EncodeError, ResponseEncoding, ShownChannel,
+    },
+    image::PictureChannels,
     steps::Steps,
 };
 use crate::{
@@ -64,6 +67,7 @@ pub(super) struct ResponseSpec {
     conditions: TagConditions,
     steps: Steps,
     notes: CoordinateNotes,
+    channels: Option<PictureChannels>,
 }
 
 /// What coordinates add to a response.
@@ -73,6 +77,8 @@ pub(super) struct CoordinateNotes {
     pub(super) labels: Option<Arc<AnswerLabels>>,
     /// The dimension along which the rows of a picture go north.
     pub(super) northward_rows: Option<String>,
+    /// The channels of a picture that shows several, in the order of the elements.
+    pub(super) channels: Option<Arc<[ShownChannel]>>,
 }
 
 impl ResponseSpec {
@@ -82,7 +88,13 @@ impl ResponseSpec {
         negotiation: &ContentNegotiation,
         conditions: TagConditions,
     ) -> Result<Self, ApiError> {
-        let picture = query.picture;
+        let mut picture = query.picture;
+        if query.channels.is_some() {
+            if let Some(name) = picture.first_given() {
+                return Err(QueryError::Invalid { name, expected: "has no meaning for \"channels\"" }.into());
+            }
+            picture.channels = Channels::Added;
+        }
         let format = match (picture.answer, query.format) {
             (PictureAnswer::Thresholds, None) => Format::Json,
             (_, format) => format.or_else(|| negotiation.format()).ok_or_else(ApiError::not_acceptable)?,
@@ -96,6 +108,9 @@ impl ResponseSpec {
         {
             let expected = "is supported by format=png and \"thresholds\" only";
             return Err(QueryError::Invalid { name, expected }.into());
+        }
+        if format != Format::Png && query.channels.is_some() {
+            return Err(QueryError::Invalid { name: CHANNELS, expected: "is supported by format=png only" }.into());
         }
         if format != Format::Csv && query.header.is_some() {
             return Err(QueryError::Invalid { name: HEADER, expected: "is supported by format=csv only" }.into());
@@ -115,7 +130,18 @@ impl ResponseSpec {
             conditions,
             steps,
             notes: CoordinateNotes::default(),
+            channels: None,
         })
+    }
+
+    /// The response with the channels of a picture.
+    pub(super) fn with_channels(self, channels: Option<PictureChannels>) -> Self {
+        Self { channels, ..self }
+    }
+
+    /// The channels of a picture that shows several.
+    pub(super) fn channels(&self) -> Option<&PictureChannels> {
+        self.channels.as_ref()
     }
 
     /// The conditions of the request.
@@ -136,7 +162,7 @@ impl ResponseSpec {
     /// The maximum number of dimensions that the format can have.
     pub(super) fn max_rank(&self) -> usize {
         match (self.format, self.picture.channels) {
-            (Format::Png, Channels::Rgb) => 3,
+            (Format::Png, Channels::Rgb | Channels::Added) => 3,
             (Format::Png, Channels::Mapped) | (Format::Csv, _) => 2,
             (Format::Json | Format::Raw | Format::Npy | Format::Xarray, _) => usize::MAX,
         }
@@ -239,7 +265,7 @@ impl ResponseSpec {
         let range = self.requested_range(&head)?;
         let metrics = result.metrics();
         let guard = MetricsGuard::new(app, metrics.clone());
-        let start = match encode::response_encoding(self.format, &head.slice, &self.picture) {
+        let start = match self.response_encoding(&head.slice) {
             ResponseEncoding::Buffered(format) => {
                 BodyStart::Complete(buffered_body(engine, format, head.slice.clone(), result, guard).await?)
             }
@@ -288,6 +314,13 @@ impl ResponseSpec {
         Ok((!range.is_empty()).then_some(range))
     }
 
+    fn response_encoding(&self, slice: &ArraySlice) -> ResponseEncoding {
+        match &self.notes.channels {
+            Some(channels) => ResponseEncoding::Buffered(BufferedFormat::Channels(channels.clone())),
+            None => encode::response_encoding(self.format, slice, &self.picture),
+        }
+    }
+
     fn slice_of(&self, result: &ArrayResult) -> ArraySlice {
         let column_names = match (self.format, &self.notes.labels) {
             (Format::Csv, Some(labels)) => Some(ColumnNames::of_labels(labels)),
@@ -305,7 +338,7 @@ impl ResponseSpec {
             return Err(ApiError::format_not_supported(self.format, &reason, &encode::supported_formats(&slice)));
         }
         self.check_limits(app.settings().limits.text_selection, &slice, result)?;
-        let length = match encode::response_encoding(self.format, &slice, &self.picture) {
+        let length = match self.response_encoding(&slice) {
             ResponseEncoding::Passthrough(head) => result.byte_len().and_then(|len| len.checked_add(head.len() as u64)),
             ResponseEncoding::PerElement(_) | ResponseEncoding::Buffered(_) => None,
         };
@@ -356,6 +389,11 @@ impl ResponseSpec {
         hash.update(suffix);
         hash.update(&[u8::from(slice.column_names.is_some()), u8::from(slice.labels.is_some())]);
         hash.update(self.picture.render().as_bytes());
+        for ShownChannel { color, window } in self.notes.channels.iter().flat_map(|channels| channels.iter()) {
+            let (start, end) = window.unwrap_or((f64::NAN, f64::NAN));
+            [start, end].iter().for_each(|limit| hash.update(&limit.to_bits().to_le_bytes()));
+            hash.update(color);
+        }
         Version::from_u128(hash.digest128())
     }
 
@@ -420,7 +458,7 @@ async fn buffered_body(
     guard: MetricsGuard,
 ) -> Result<Bytes, ApiError> {
     let limit = engine.app.settings().limits.text_selection;
-    let needed = memory_needed(&engine.app, format, &result);
+    let needed = memory_needed(&engine.app, &format, &result);
     let mut permit = result.reserve_with_extra(needed).await?;
     let elements = if format.needs_elements() { result.into_stream().boxed() } else { stream::empty().boxed() };
     let (mut buffers, mut stream, mut memory) = (Vec::new(), elements, 0_u64);
@@ -439,6 +477,7 @@ async fn buffered_body(
         let (slice, buffers) = (slice.clone(), buffers.clone());
         let max_size = limit.min(permit.bytes().saturating_sub(memory));
         let supported = encode::supported_formats(&slice);
+        let format = format.clone();
         let encode = move || encode::encode_buffered(format, &slice, &buffers, max_size);
         match engine.arrays.run_on_documents(needed, encode).await? {
             Ok(bytes) => return Ok(permit.attach_to(bytes)),
@@ -463,7 +502,7 @@ async fn buffered_body(
 /// Estimates the memory for a response encoded at once, in addition to the read itself: the elements and what encoding
 /// takes, or twice the limit for strings of unknown length. Starts with a quarter of the memory per request if that is
 /// less.
-fn memory_needed(app: &App, format: BufferedFormat, result: &ArrayResult) -> u64 {
+fn memory_needed(app: &App, format: &BufferedFormat, result: &ArrayResult) -> u64 {
     match result.byte_len() {
         _ if !format.needs_elements() => 0,
         Some(len) => len.saturating_add(format.memory_needed(result.elements())),

@@ -8,7 +8,7 @@ use http::{
 };
 use serde_json::json;
 use zarrd_array::{DescribedNode, Permit, undecoded};
-use zarrd_meta::{Dialect, NodePath, zom::Node};
+use zarrd_meta::{Dialect, NodePath, ome::Image, zom::Node};
 use zarrd_operations::{Depth, LinkTarget, NodeInfo};
 use zarrd_store::Version;
 use zarrd_wire::{
@@ -208,6 +208,10 @@ fn source(info: &NodeInfo) -> Source {
         undecoded: undecoded(&info.path, &info.zom).iter().map(NodePath::to_string).collect(),
         losses: render_losses(&info.losses),
         links: info.links.iter().map(link).collect(),
+        image: match &info.zom.root {
+            Node::Group(group) => group.document.get("attributes").and_then(|attributes| Image::of(&attributes)),
+            Node::Array(_) => None,
+        },
     }
 }
 

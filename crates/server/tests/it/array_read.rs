@@ -97,7 +97,7 @@ async fn each_format_encodes_elements() {
     assert_eq!(rows.text(), "0.0,5.0\r\n6.0,11.0\r\n");
 }
 
-fn pixels(file: &[u8]) -> (u32, u32, Vec<u8>) {
+pub(crate) fn pixels(file: &[u8]) -> (u32, u32, Vec<u8>) {
     let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
     let mut samples = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut samples).unwrap();

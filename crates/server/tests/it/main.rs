@@ -28,6 +28,7 @@ mod element_bodies;
 mod element_conversions;
 mod freshness;
 mod generated_requests;
+mod images;
 mod labels;
 mod listings;
 mod masked_arrays;

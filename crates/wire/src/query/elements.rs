@@ -1,5 +1,7 @@
 //! The queries of elements.
 
+use std::fmt;
+
 use zarrd_meta::{Dialect, limits::MAX_RANK};
 
 use super::{
@@ -27,6 +29,12 @@ pub const SEL: &str = "sel";
 pub const DECODE: &str = "decode";
 /// The dimension whose labels are returned instead of the elements.
 pub const LABELS: &str = "labels";
+/// The level of an image, of which the path is that of its group.
+pub const LEVEL: &str = "level";
+/// The channels of an image that a picture shows, each in its colour: their indices, or `active`.
+pub const CHANNELS: &str = "channels";
+/// The most channels that a picture shows.
+const MAX_CHANNELS: usize = 128;
 /// Reads the selection in the body of a `POST`.
 pub const READ: &str = "read";
 
@@ -37,6 +45,8 @@ pub const ELEMENTS_PARAMETERS: &[&str] = &[
     "sel.DIM",
     DECODE,
     LABELS,
+    LEVEL,
+    CHANNELS,
     "reduce",
     "axis",
     "keepdims",
@@ -70,6 +80,8 @@ pub const ELEMENTS_POST_PARAMETERS: &[&str] = &[
     "sel.DIM",
     DECODE,
     LABELS,
+    LEVEL,
+    CHANNELS,
     "reduce",
     "axis",
     "keepdims",
@@ -120,6 +132,19 @@ pub struct ElementsQuery {
     pub picture: PictureQuery,
     /// True if CSV has a header line; by default it has one if the columns have names.
     pub header: Option<CsvHeader>,
+    /// The level of the image at the path, counted from the finest.
+    pub level: Option<usize>,
+    /// The channels that a picture shows.
+    pub channels: Option<ShownChannels>,
+}
+
+/// The channels of an image that a picture shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShownChannels {
+    /// Those that the image says are shown at first; all if it says nothing.
+    Active,
+    /// Those with these indices, at least one.
+    Listed(Vec<u64>),
 }
 
 /// A selection along one dimension.
@@ -158,7 +183,7 @@ impl ElementsQuery {
         let (dimensions, others) = dimension_parameters(query)?;
         let (compute, others) = ComputeQuery::take(others, ELEMENTS_PARAMETERS)?;
         let (picture, others) = PictureQuery::take(others, ELEMENTS_PARAMETERS)?;
-        let wanted = [SELECT, FORMAT, DIALECT, HEADER, DECODE, LABELS];
+        let wanted = [SELECT, FORMAT, DIALECT, HEADER, DECODE, LABELS, LEVEL, CHANNELS];
         let [select, rest @ ..] = values(others, ELEMENTS_PARAMETERS, wanted, UnknownParameters::Reject)?;
         Self { select, dimensions, compute, picture, ..Self::default() }.with(rest)
     }
@@ -168,7 +193,7 @@ impl ElementsQuery {
         let (dimensions, others) = dimension_parameters(query)?;
         let (compute, others) = ComputeQuery::take(others, ELEMENTS_POST_PARAMETERS)?;
         let (picture, others) = PictureQuery::take(others, ELEMENTS_POST_PARAMETERS)?;
-        let wanted = [READ, FORMAT, DIALECT, HEADER, DECODE, LABELS];
+        let wanted = [READ, FORMAT, DIALECT, HEADER, DECODE, LABELS, LEVEL, CHANNELS];
         let [read, rest @ ..] = values(others, ELEMENTS_POST_PARAMETERS, wanted, UnknownParameters::Reject)?;
         if !flag(READ, read)? {
             return Err(QueryError::Missing { names: POSTS, known: ELEMENTS_POST_PARAMETERS });
@@ -186,7 +211,10 @@ impl ElementsQuery {
         self.rendered(Some(READ.to_owned()))
     }
 
-    fn with(self, [format, dialect, header, decode, labels]: [Option<String>; 5]) -> Result<Self, QueryError> {
+    fn with(
+        self,
+        [format, dialect, header, decode, labels, level, channels]: [Option<String>; 7],
+    ) -> Result<Self, QueryError> {
         let format = format.map(|text| text.parse()).transpose();
         Ok(Self {
             format: format
@@ -195,6 +223,8 @@ impl ElementsQuery {
             header: header.map(|text| csv_header(&text)).transpose()?,
             decode: decode.map(|text| decode_of(&text)).transpose()?,
             labels,
+            level: level.map(|text| level_of(&text)).transpose()?,
+            channels: channels.map(|text| ShownChannels::parse(&text)).transpose()?,
             ..self
         })
     }
@@ -207,7 +237,9 @@ impl ElementsQuery {
         let labels = self.labels.as_ref().map(|labels| format!("{LABELS}={}", encode(labels)));
         let dimensions = self.dimensions.iter().map(|parameter| Some(parameter.rendered()));
         let picture = self.picture.rendered().map(Some);
-        let others = [format, dialect, header, decode, labels];
+        let level = self.level.map(|level| format!("{LEVEL}={level}"));
+        let channels = self.channels.as_ref().map(|channels| format!("{CHANNELS}={channels}"));
+        let others = [format, dialect, header, decode, labels, level, channels];
         let compute = self.compute.rendered().into_iter().map(Some);
         [first]
             .into_iter()
@@ -218,6 +250,34 @@ impl ElementsQuery {
             .flatten()
             .collect::<Vec<_>>()
             .join("&")
+    }
+}
+
+impl ShownChannels {
+    fn parse(text: &str) -> Result<Self, QueryError> {
+        let invalid =
+            QueryError::Invalid { name: CHANNELS, expected: "is active, or lists up to 128 channels by index" };
+        if text == "active" {
+            return Ok(Self::Active);
+        }
+        let index = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
+        let indices: Option<Vec<u64>> = text.split(',').take(MAX_CHANNELS.saturating_add(1)).map(index).collect();
+        match indices {
+            Some(indices) if indices.len() <= MAX_CHANNELS => Ok(Self::Listed(indices)),
+            _ => Err(invalid),
+        }
+    }
+}
+
+impl fmt::Display for ShownChannels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Active => f.write_str("active"),
+            Self::Listed(indices) => {
+                let indices: Vec<String> = indices.iter().map(u64::to_string).collect();
+                f.write_str(&indices.join(","))
+            }
+        }
     }
 }
 
@@ -281,6 +341,11 @@ pub(super) fn decode_of(text: &str) -> Result<Decode, QueryError> {
     }
 }
 
+fn level_of(text: &str) -> Result<usize, QueryError> {
+    let level = text.parse().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
+    level.ok_or(QueryError::Invalid { name: LEVEL, expected: "is the number of a level of the image" })
+}
+
 fn csv_header(text: &str) -> Result<CsvHeader, QueryError> {
     match text {
         "true" => Ok(CsvHeader::Present),
@@ -309,6 +374,8 @@ mod tests {
             decode: Some(Decode::Cf),
             compute: ComputeQuery { reduce: vec!["mean".into(), "max".into()], ..ComputeQuery::default() },
             labels: Some("x&y".into()),
+            level: Some(2),
+            channels: Some(ShownChannels::Listed(vec![3, 0])),
         };
         assert!(full.render().starts_with(
             "select=0%3A10%2C%3A%3A-2%2C%20%5B1%5D&sel.my.time%20~%2B=2020-01..&isel.0=%3A%3A2&reduce=mean%2Cmax&format=png"

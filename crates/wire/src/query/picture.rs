@@ -67,6 +67,9 @@ pub enum Channels {
     Mapped,
     /// `rgb`: it has the channels of each pixel.
     Rgb,
+    /// `channels=`: it runs to the right, and the first of three has channels whose colours are added. No parameter of
+    /// these has it.
+    Added,
 }
 
 /// The form of the answer.

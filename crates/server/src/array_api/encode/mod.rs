@@ -15,6 +15,8 @@ mod slice;
 mod text_list;
 mod xarray;
 
+use std::sync::Arc;
+
 use encoder::ElementEncoder;
 use zarrd_codec::Elements;
 use zarrd_wire::{
@@ -25,7 +27,7 @@ use zarrd_wire::{
 
 pub(super) use csv_header::ColumnNames;
 pub(super) use labels::{AnswerLabels, LabelledAnswer};
-pub(super) use picture::takes_limits;
+pub(super) use picture::{ShownChannel, takes_limits};
 pub(super) use slice::ArraySlice;
 
 /// The way in which a format encodes a response.
@@ -39,10 +41,12 @@ pub(super) enum ResponseEncoding {
 }
 
 /// Formats that need all elements before the first byte.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum BufferedFormat {
     /// A picture, or its colours.
     Picture(PictureQuery),
+    /// A picture of these channels, one above the other.
+    Channels(Arc<[ShownChannel]>),
     /// NumPy strings, all padded to the length of the longest.
     NpyStrings,
 }
@@ -119,7 +123,7 @@ impl BufferedFormat {
     pub(super) fn needs_elements(&self) -> bool {
         match self {
             Self::Picture(picture) => picture::needs_elements(picture),
-            Self::NpyStrings => true,
+            Self::Channels(_) | Self::NpyStrings => true,
         }
     }
 
@@ -127,6 +131,7 @@ impl BufferedFormat {
     pub(super) fn memory_needed(&self, elements: u64) -> u64 {
         match self {
             Self::Picture(picture) => picture::memory_needed(elements, picture),
+            Self::Channels(channels) => picture::memory_of_channels(elements, channels.len()),
             Self::NpyStrings => elements.saturating_mul(2),
         }
     }
@@ -141,6 +146,7 @@ pub(super) fn encode_buffered(
 ) -> Result<Vec<u8>, EncodeError> {
     match format {
         BufferedFormat::Picture(picture) => picture::encode(slice, buffers, &picture),
+        BufferedFormat::Channels(channels) => picture::encode_channels(slice, buffers, &channels),
         BufferedFormat::NpyStrings => npy::strings(slice, buffers, limit),
     }
 }

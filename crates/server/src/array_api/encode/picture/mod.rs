@@ -2,6 +2,7 @@
 
 mod color_maps;
 mod coloring;
+mod composite;
 mod limits;
 mod png_file;
 mod thresholds;
@@ -14,6 +15,7 @@ use zarrd_wire::{
     query::{Channels, PictureAnswer, PictureQuery},
 };
 
+pub(in crate::array_api) use self::composite::ShownChannel;
 use self::{coloring::Coloring, limits::FoundLimits};
 use super::{EncodeError, slice::ArraySlice};
 
@@ -34,6 +36,14 @@ pub(super) fn unsupported_reason(slice: &ArraySlice, picture: &PictureQuery) -> 
                 slice.shape
             ));
         }
+        (Channels::Added, _) if data_type.to_f64(&data_type.zero()).is_none() || rank != 3 => {
+            return Some(format!(
+                "needs rows and columns of real numbers for each of the \"channels\", but the data type is {data_type} and \
+                 the shape {:?}",
+                slice.shape
+            ));
+        }
+        (Channels::Added, _) => {}
         (Channels::Mapped, _) if data_type.to_f64(&data_type.zero()).is_none() => {
             return Some(format!("needs real numbers, but the data type is {data_type}"));
         }
@@ -43,7 +53,7 @@ pub(super) fn unsupported_reason(slice: &ArraySlice, picture: &PictureQuery) -> 
         }
         _ => {}
     }
-    sides(slice)
+    sides(slice, picture.channels)
         .is_none()
         .then(|| format!("supports 1 to {MAX_SIDE} pixels along a side, but the shape is {:?}", slice.shape))
 }
@@ -60,7 +70,7 @@ pub(in crate::array_api) fn takes_limits(picture: &PictureQuery) -> bool {
 
 /// Encodes all elements as a picture, or describes its colours.
 pub(super) fn encode(slice: &ArraySlice, buffers: &[Elements], picture: &PictureQuery) -> Result<Vec<u8>, EncodeError> {
-    let (height, width) = sides(slice).unwrap_or_default();
+    let (height, width) = sides(slice, picture.channels).unwrap_or_default();
     if picture.channels == Channels::Rgb {
         return png_file::of_channels((height, width), slice, buffers);
     }
@@ -74,12 +84,26 @@ pub(super) fn encode(slice: &ArraySlice, buffers: &[Elements], picture: &Picture
     png_file::of_colors((height, width), &pixels, &coloring.colors)
 }
 
+/// Encodes elements of several channels as a picture.
+pub(super) fn encode_channels(
+    slice: &ArraySlice,
+    buffers: &[Elements],
+    channels: &[ShownChannel],
+) -> Result<Vec<u8>, EncodeError> {
+    composite::encode(slice, buffers, channels)
+}
+
+/// The memory of encoding elements of several channels, in bytes, in addition to the elements.
+pub(super) fn memory_of_channels(elements: u64, channels: usize) -> u64 {
+    (elements / (channels as u64).max(1)).saturating_mul(composite::PIXEL_MEMORY)
+}
+
 /// The memory of encoding elements, in bytes, in addition to the elements.
 pub(super) fn memory_needed(elements: u64, picture: &PictureQuery) -> u64 {
     // The number of a colour, up to two or four channels in the file, and for robust limits a value.
     let channels = if picture.cmap.is_some_and(|map| map != ColorMap::Grey) { 4 } else { 2 };
     let per_element = match (picture.channels, picture.limits) {
-        (Channels::Rgb, _) => 2,
+        (Channels::Rgb | Channels::Added, _) => 2,
         (Channels::Mapped, Some(Limits::Robust)) => 2 + channels + 8,
         (Channels::Mapped, _) => 2 + channels,
     };
@@ -91,10 +115,15 @@ fn check_count(expected: u64, found: u64) -> Result<(), EncodeError> {
 }
 
 /// The height and width.
-fn sides(slice: &ArraySlice) -> Option<(u32, u32)> {
+fn sides(slice: &ArraySlice, channels: Channels) -> Option<(u32, u32)> {
     let side = |extent: u64| u32::try_from(extent).ok().filter(|_| (1..=MAX_SIDE).contains(&extent));
     match slice.shape.as_slice() {
-        &[height, width] | &[height, width, 3 | 4] => Some((side(height)?, side(width)?)),
+        &[height, width] => Some((side(height)?, side(width)?)),
+        &[first, second, last] => match channels {
+            Channels::Added => Some((side(second)?, side(last)?)),
+            _ if matches!(last, 3 | 4) => Some((side(first)?, side(second)?)),
+            _ => None,
+        },
         _ => None,
     }
 }

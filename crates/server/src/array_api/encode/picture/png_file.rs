@@ -77,6 +77,17 @@ pub(super) fn of_channels(sides: (u32, u32), slice: &ArraySlice, buffers: &[Elem
     Ok(out)
 }
 
+/// Encodes a picture of red, green and blue samples.
+pub(super) fn of_samples(sides: (u32, u32), samples: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    let mut out = Vec::new();
+    let mut encoder = encoder(&mut out, sides);
+    encoder.set_color(ColorType::Rgb);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(samples)?;
+    writer.finish()?;
+    Ok(out)
+}
+
 fn encoder(out: &mut Vec<u8>, (height, width): (u32, u32)) -> png::Encoder<'_, &mut Vec<u8>> {
     let mut encoder = png::Encoder::new(out, width, height);
     encoder.set_depth(BitDepth::Eight);
