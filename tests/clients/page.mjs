@@ -1230,6 +1230,33 @@ const checks = {
     assert.deepEqual(await json("/array/first"), [[1, 2, 3], [4, 5, 6]]);
   },
 
+  // The channels of an image in their colours, of which each can be left out.
+  async channels() {
+    const axes = [{ name: "c", type: "channel" }, { name: "y", type: "space" }, { name: "x", type: "space" }];
+    const window = { start: 0, end: 200 };
+    const channels = [{ label: "DAPI", color: "0000FF", window, active: true }, { label: "GFP", color: "00FF00", window, active: true }, { label: "off", color: "FF0000", window, active: false }];
+    const ome = { version: "0.5", multiscales: [{ axes, datasets: [{ path: "0" }] }], omero: { channels } };
+    await send("PUT", "/node/cells", { zarr_format: 3, node_type: "group", attributes: { ome } });
+    await put("cells/0", Uint16Array.of(200, 0, 0, 100, 0, 200, 0, 200, 200, 200, 200, 200), [3, 2, 2], "uint16", [3, 2, 2]);
+    await browse(async (page, { reported }) => {
+      await open(page, "/browse/cells");
+      const drawn = (pixel) =>
+        page.waitForFunction((pixel) => {
+          const canvas = document.querySelector(".preview canvas");
+          return canvas?.width === 2 && String([...canvas.getContext("2d").getImageData(1, 1, 1, 1).data]) === pixel;
+        }, pixel);
+      await drawn("0,255,128,255");
+      await page.getByLabel("GFP").uncheck();
+      await drawn("0,0,128,255");
+      await page.getByLabel("off").check();
+      await drawn("255,0,128,255");
+      for (const name of ["napari", "vizarr", "neuroglancer"]) await page.locator(`pre[aria-label=${name}]`).waitFor({ state: "attached" });
+      // The check itself reads pixels again and again.
+      assert.ok(reported.every((line) => /willReadFrequently/.test(line)), String(reported));
+      reported.length = 0;
+    });
+  },
+
   // The programs of "Use it" and of "Export", as JSON, for others to run.
   async snippets() {
     await climate();

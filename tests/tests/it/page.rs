@@ -92,6 +92,11 @@ fn flags_structs_and_channels_are_shown_as_what_they_mean() {
 }
 
 #[test]
+fn image_is_shown_in_the_colours_of_its_channels() {
+    check(&memory(), "channels", &[]);
+}
+
+#[test]
 fn array_that_changed_is_shown_as_it_is() {
     check(&memory(), "changed", &[]);
 }

@@ -2,9 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
 import { bytes, integer } from "./format";
 import { useAsync, useCell } from "./hooks";
-import { isObject, type Json } from "./json";
+import type { Json } from "./json";
 import { group, more } from "./members";
 import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
+import { levelsOf } from "./ome";
+import { Preview } from "./preview";
 import { Attributes, Copy, Failure, Link, Name, Section } from "./parts";
 import { askForToken, IS_SHARED, token } from "./session";
 import { snippets, writingSnippets, type Snippet } from "./snippets";
@@ -58,6 +60,7 @@ export function GroupPage({ path }: { path: string }) {
           </div>
         )}
       </header>
+      {node?.type === "group" && levelsOf(node).length > 0 && <Preview node={node} arrays={arrays} />}
       {broken > 0 && <Broken nodes={unreadable} count={broken} />}
       {other > 0 && <p class="notice">{integer(other)} members are of another dialect and are not listed here.</p>}
       {groups.length > 0 && (
@@ -107,30 +110,6 @@ function conventions(node: GroupNode): string[] {
   if (stated) found.push(stated);
   if (levelsOf(node).length) found.push("multiscale image");
   return found;
-}
-
-/** The paths of the levels of an image: of OME-Zarr, or of the extension `multiscale-arrays`. */
-export function levelsOf(node: GroupNode): string[] {
-  const ome = node.attributes["ome"];
-  const scales = isObject(ome) ? ome["multiscales"] : node.attributes["multiscales"];
-  const extensions = Array.isArray(node.document["extensions"]) ? node.document["extensions"].filter(isObject) : [];
-  const extension = extensions.find(({ name }) => name === "example.multiscale-arrays")?.["configuration"];
-  const scale = Array.isArray(scales) ? scales[0] : isObject(extension) ? extension["multiscale"] : null;
-  const datasets = isObject(scale) && Array.isArray(scale["datasets"]) ? scale["datasets"] : [];
-  return datasets.flatMap((level) => {
-    const path = isObject(level) ? level["path"] : level;
-    return typeof path === "string" ? [path] : [];
-  });
-}
-
-const SCREEN = ["FF0000", "00FF00", "0000FF"];
-
-/** True if an OME-Zarr image names colours of its channels that are not red, green and blue, in this order. */
-export function hasOwnColours(node: GroupNode): boolean {
-  const ome = node.attributes["ome"];
-  const omero = isObject(ome) ? ome["omero"] : node.attributes["omero"];
-  const channels = isObject(omero) && Array.isArray(omero["channels"]) ? omero["channels"].filter(isObject) : [];
-  return channels.some(({ color }, at) => typeof color === "string" && at < SCREEN.length && color.replace(/^#/, "").toUpperCase() !== SCREEN[at]);
 }
 
 function Broken({ nodes, count }: { nodes: BrokenNode[]; count: number }) {
@@ -324,7 +303,7 @@ export function Details({ node }: { node: Node }) {
         </Section>
       )}
       <Section title="Use it">
-        <Programs programs={snippets(node)} />
+        <Programs programs={snippets(node, node.type === "group" && levelsOf(node).length > 0)} />
       </Section>
       {node.type === "group" && !IS_SHARED && (
         <Section title="Put data in">

@@ -17,7 +17,8 @@ const argument = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const TOKEN = "zarrd_…";
 
-export function snippets(node: Node): Snippet[] {
+/** Programs that read a node; `isImage` if it is one of OME-Zarr. */
+export function snippets(node: Node, isImage = false): Snippet[] {
   const store = absolute(storeUrl(node.path));
   const hasToken = token() !== null;
   const options = hasToken ? `, storage_options={"client_kwargs": {"headers": {"Authorization": "Bearer ${TOKEN}"}}}` : "";
@@ -27,6 +28,12 @@ export function snippets(node: Node): Snippet[] {
     add("xarray", "python", ["import xarray as xr", "", `dataset = xr.open_zarr(${quoted(store)}, chunks=None${options})`, "print(dataset)"]);
     add("zarr-python", "python", ["import zarr", "", `group = zarr.open_group(${quoted(store)}, mode="r"${options})`, "print(group.attrs.asdict())"]);
     add("curl", "sh", [`curl ${curlOptions(hasToken)}${argument(absolute(nodeUrl(node.path)))}`]);
+    // They send no tokens; share links need none.
+    if (isImage && !hasToken) {
+      add("napari", "sh", [`napari --plugin napari-ome-zarr ${argument(store)}`]);
+      add("vizarr", "text", [`https://hms-dbmi.github.io/vizarr/?source=${encodeURIComponent(store)}`]);
+      add("neuroglancer", "text", [`zarr://${store}`]);
+    }
     return found;
   }
   const rank = node.shape.length;

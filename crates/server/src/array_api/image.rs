@@ -33,12 +33,13 @@ pub(super) struct PictureChannels {
     image: Arc<Image>,
 }
 
-/// Finds the array that a query means: that of a level, if it names one, and otherwise that at the path itself.
+/// Finds the array that a query means: that of a level, if it names one, and otherwise that at the path itself. Names of
+/// the image's axes in the query become numbers of dimensions where the array does not name these.
 ///
 /// # Errors
 ///
 /// A path that is no image, and a level that it does not have.
-pub(super) async fn locate(engine: &Engine, path: NodePath, query: &ElementsQuery) -> Result<Located, ApiError> {
+pub(super) async fn locate(engine: &Engine, path: NodePath, query: &mut ElementsQuery) -> Result<Located, ApiError> {
     if query.level.is_none() && query.channels.is_none() {
         return Ok(Located { path, channels: None });
     }
@@ -58,6 +59,16 @@ pub(super) async fn locate(engine: &Engine, path: NodePath, query: &ElementsQuer
         // The path of a level itself; without an image above it, channels have no colours of their own.
         (None, None) => (path.clone(), engine.arrays.image_above(&path, query.dialect).await?.unwrap_or_default()),
     };
+    let (model, _) = engine.arrays.model(&path, query.dialect).await?;
+    let named = |name: &str| model.dimension_names.iter().flatten().any(|own| own == name);
+    let number = |name: &mut String| {
+        if let Some(axis) = image.axes.iter().position(|axis| axis.name == *name).filter(|_| !named(name)) {
+            *name = axis.to_string();
+        }
+    };
+    query.dimensions.iter_mut().map(|parameter| &mut parameter.dimension).for_each(number);
+    query.compute.axis.iter_mut().flatten().for_each(number);
+    query.compute.coarsen.iter_mut().map(|(name, _)| name).for_each(number);
     let channels = query.channels.clone().map(|wanted| PictureChannels { wanted, image: Arc::new(image) });
     Ok(Located { path, channels })
 }

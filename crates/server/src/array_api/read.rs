@@ -33,11 +33,11 @@ const PARSED_BYTES_PER_BYTE: u64 = 24;
 pub(crate) async fn get(
     engine: Engine,
     ArrayPath(path): ArrayPath,
-    Query(query): Query<ElementsQuery>,
+    Query(mut query): Query<ElementsQuery>,
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
-    let Located { path, channels } = image::locate(&engine, path, &query).await?;
+    let Located { path, channels } = image::locate(&engine, path, &mut query).await?;
     if let Some(statistics) = stats::requested(&query)? {
         let request = ElementsRequest::of_query(&query)?;
         let read =
@@ -54,11 +54,11 @@ pub(crate) async fn get(
 pub(crate) async fn head(
     engine: Engine,
     ArrayPath(path): ArrayPath,
-    Query(query): Query<ElementsQuery>,
+    Query(mut query): Query<ElementsQuery>,
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
-    let Located { path, channels } = image::locate(&engine, path, &query).await?;
+    let Located { path, channels } = image::locate(&engine, path, &mut query).await?;
     if let Some(statistics) = stats::requested(&query)? {
         let request = ElementsRequest::of_query(&query)?;
         let conditions = (&conditions, Content::None);
@@ -74,13 +74,13 @@ pub(crate) async fn head(
 pub(crate) async fn post(
     engine: Engine,
     ArrayPath(path): ArrayPath,
-    Query(ElementsPostQuery(query)): Query<ElementsPostQuery>,
+    Query(ElementsPostQuery(mut query)): Query<ElementsPostQuery>,
     negotiation: ContentNegotiation,
     conditions: TagConditions,
     ReadRequestDocument(Document { bytes, mut memory }): ReadRequestDocument,
 ) -> Result<Response, ApiError> {
     let statistics = stats::requested(&query)?;
-    let Located { path, channels } = image::locate(&engine, path, &query).await?;
+    let Located { path, channels } = image::locate(&engine, path, &mut query).await?;
     let spec = ResponseSpec::new(&query, &negotiation, conditions)?.with_channels(channels);
     let size = bytes.len();
     if size > SMALL_BODY {

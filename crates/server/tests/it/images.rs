@@ -59,6 +59,10 @@ async fn levels_are_read_by_their_number() {
             ("level=0&select=0,1", json!([[10, 20], [30, 40]])),
             ("level=0&select=0,0&reduce=max", json!(200)),
             ("level=1&isel.1=2&isel.2=0", json!([[7]])),
+            // The axes name the dimensions.
+            ("level=0&isel.t=0&isel.c=1&isel.y=0", json!([10, 20])),
+            ("level=0&isel.t=0&reduce=max&axis=y,x", json!([200, 40, 7])),
+            ("level=0&isel.t=0&isel.c=0&reduce=max&coarsen.x=2", json!([[50], [200]])),
         ] {
             let answer = server.get(&format!("/array/{path}?{query}"), &[]).await;
             assert_eq!((answer.status, answer.json()), (StatusCode::OK, expected), "{path} {query}");
@@ -106,7 +110,7 @@ async fn colours_of_channels_are_added() {
         let two = vec![0, 0, 0, 0, 0, 128, 0, 128, 255, 0, 255, 255];
         let red = vec![0, 0, 0, 0, 0, 0, 255, 0, 0, 255, 0, 0];
         for (at, query, expected) in [
-            ("", "channels=active&isel.0=0", two.clone()),
+            ("", "channels=active&isel.t=0", two.clone()),
             ("", "channels=0,1&level=0&select=0", two.clone()),
             ("/0", "channels=active&select=0", two),
             ("", "channels=2&select=0", red),
