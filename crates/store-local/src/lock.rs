@@ -1,7 +1,7 @@
 //! The lock of a store's directory.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File, Metadata, TryLockError},
     io::{self, Read, Write},
     os::unix::fs::MetadataExt,
     path::PathBuf,
@@ -27,6 +27,14 @@ pub(crate) enum Origin {
     Here,
     /// In another directory, from which it was copied.
     Copied,
+}
+
+impl Origin {
+    /// That of a lock file with this metadata.
+    fn of(file: &File, metadata: &Metadata) -> Self {
+        let (_, inode) = read(file);
+        if inode.is_some_and(|inode| inode != metadata.ino()) { Self::Copied } else { Self::Here }
+    }
 }
 
 /// The place of the lock file, by which a process notices that its directory was removed or replaced.
@@ -60,8 +68,7 @@ impl Lock {
             Err(TryLockError::Error(source)) => return Err(OpenError::io("lock", path)(source)),
         }
         let metadata = file.metadata().map_err(OpenError::io("inspect", path))?;
-        let (_, inode) = read(&file);
-        let origin = if inode.is_some_and(|inode| inode != metadata.ino()) { Origin::Copied } else { Origin::Here };
+        let origin = Origin::of(&file, &metadata);
         let pid = std::process::id();
         let written = file.set_len(0).and_then(|()| io::Seek::rewind(&mut file));
         // What it says is for messages only: a full disk must not prevent opening.
@@ -75,13 +82,18 @@ impl Lock {
     /// Takes a shared lock, which excludes writers only. Writes nothing.
     pub(crate) fn take_shared(paths: &Paths) -> Result<Self, OpenError> {
         let path = &paths.lock();
-        let (origin, place) = (Origin::Here, None);
+        let place = None;
         let file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { _file: None, origin, place }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { _file: None, origin: Origin::Here, place });
+            }
             file => file.map_err(OpenError::io("open", path))?,
         };
         match file.try_lock_shared() {
-            Ok(()) => Ok(Self { _file: Some(file), origin, place }),
+            Ok(()) => {
+                let metadata = file.metadata().map_err(OpenError::io("inspect", path))?;
+                Ok(Self { origin: Origin::of(&file, &metadata), _file: Some(file), place })
+            }
             Err(TryLockError::WouldBlock) => Err(locked(paths, &file)),
             Err(TryLockError::Error(source)) => Err(OpenError::io("lock", path)(source)),
         }

@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     fs, io,
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use crate::{
@@ -13,8 +13,16 @@ use crate::{
     values::Directory,
 };
 
-/// The time that an orphaned file is kept.
-const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The time that orphaned files are kept while the store is open. A clock may be wrong for longer than that, and orphans
+/// appear when a store is opened, so this is measured from then on: a store that is opened again keeps them anew.
+pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What becomes of listed files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListedFiles {
+    Keep,
+    Remove,
+}
 
 /// The directory `orphans` of a store.
 pub(crate) struct Orphans {
@@ -33,28 +41,31 @@ impl Orphans {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Deletes value files that have been here for longer than [`RETENTION`] at the time `now`. Other files stay.
-    pub(crate) fn prune(&self, now: SystemTime) -> io::Result<()> {
-        let is_old = |then| now.duration_since(then).is_ok_and(|age| age > RETENTION);
-        self.remove(|metadata| changed(metadata).is_some_and(is_old)).map(drop)
+    /// Deletes all value files, after [`RETENTION`]. Other files stay.
+    pub(crate) fn prune(&self) -> io::Result<()> {
+        let bytes = self.list(ListedFiles::Remove)?;
+        if bytes > 0 {
+            tracing::info!(bytes, "removed orphaned value files");
+        }
+        Ok(())
     }
 
     /// Lists the directory, for its size.
     pub(crate) fn measure(&self) -> io::Result<()> {
-        self.remove(|_| false).map(drop)
+        self.list(ListedFiles::Keep).map(drop)
     }
 
     /// Deletes all value files, for their space. Returns their size in bytes.
     pub(crate) fn give_back(&self) -> io::Result<u64> {
-        let bytes = self.remove(|_| true)?;
+        let bytes = self.list(ListedFiles::Remove)?;
         if bytes > 0 {
             tracing::warn!(bytes, "space is short: removed orphaned value files");
         }
         Ok(bytes)
     }
 
-    /// Deletes the value files that are to go. Returns their size in bytes.
-    fn remove(&self, goes: impl Fn(&fs::Metadata) -> bool) -> io::Result<u64> {
+    /// Lists the value files. Returns the size of those that were removed, in bytes.
+    fn list(&self, files: ListedFiles) -> io::Result<u64> {
         let entries = match fs::read_dir(self.paths.orphans()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             entries => entries?,
@@ -66,7 +77,7 @@ impl Orphans {
                 continue;
             }
             let metadata = entry.metadata()?;
-            if metadata.is_file() && goes(&metadata) {
+            if metadata.is_file() && files == ListedFiles::Remove {
                 fs::remove_file(entry.path())?;
                 removed = removed.saturating_add(metadata.len());
             } else {
@@ -135,12 +146,6 @@ pub(crate) fn report_earlier(paths: &Paths) {
     }
 }
 
-/// The time of the file's last status change, which is when it was moved.
-fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
-    use std::os::unix::fs::MetadataExt;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(metadata.ctime()).ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +155,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths::at(dir.path());
         let orphans = Orphans::new(paths.clone());
-        orphans.prune(SystemTime::now()).unwrap();
+        orphans.prune().unwrap();
         let name = format!("{:016x}", (1_u64 << 40) | 0xff);
         // What a check of the file system rescued is at the root of a disk of its own.
         let kept = [
@@ -163,9 +168,9 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "rescued").unwrap();
         }
-        orphans.prune(SystemTime::now()).unwrap();
+        orphans.measure().unwrap();
         assert!(orphan.exists());
-        orphans.prune(SystemTime::now() + RETENTION + Duration::from_secs(60)).unwrap();
+        orphans.prune().unwrap();
         assert!(!orphan.exists() && kept.iter().all(|file| file.exists()));
         fs::write(&orphan, "rescued").unwrap();
         orphans.measure().unwrap();

@@ -204,11 +204,15 @@ pub(crate) struct ImportArgs {
     /// Prefix to import into, such as lab/exp1; '' is the root [default: the name of the directory, prefix or bucket]
     pub(crate) prefix: Option<PrefixArg>,
     /// Replace everything below the prefix, so that nothing of older data remains
-    #[arg(long, conflicts_with = "merge")]
+    #[arg(long, conflicts_with_all = ["merge", "resume"])]
     pub(crate) overwrite: bool,
     /// Add to what is below the prefix, and overwrite keys of the same names
     #[arg(long)]
     pub(crate) merge: bool,
+    /// Go on with an import that was interrupted: like --merge, except that values of the same size stay that were set
+    /// after the source's value was last changed
+    #[arg(long, conflicts_with = "merge")]
+    pub(crate) resume: bool,
     /// The store.
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,

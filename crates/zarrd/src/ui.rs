@@ -35,6 +35,8 @@ pub(crate) struct ProgressCounters {
     pub(crate) bytes: AtomicU64,
     /// Names that cannot be transferred.
     pub(crate) skipped: AtomicU64,
+    /// Values that were transferred earlier.
+    pub(crate) present: AtomicU64,
     /// Values that were erased after they had been listed.
     pub(crate) vanished: AtomicU64,
     /// Values that failed.
@@ -83,6 +85,9 @@ struct Summary {
     ok: bool,
     keys: u64,
     bytes: u64,
+    /// Only of a command that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    present: Option<u64>,
     skipped: u64,
     vanished: u64,
     failed: u64,
@@ -222,6 +227,7 @@ impl Progress {
             ok: result.is_ok(),
             keys: counters.keys.load(Relaxed),
             bytes: counters.bytes.load(Relaxed),
+            present: Some(counters.present.load(Relaxed)).filter(|present| *present > 0),
             skipped: counters.skipped.load(Relaxed),
             vanished: counters.vanished.load(Relaxed),
             failed: counters.failed.load(Relaxed),

@@ -225,6 +225,9 @@ async fn copy_of_a_store_in_use_says_so_and_names_missing_values() {
         server.stop();
         let values = entries(&copied.join("values"));
         fs::remove_file(values.iter().rfind(|path| path.is_file()).unwrap()).unwrap();
+        let checked = zarrd_with(["check", "--store", &format!("{kind}:{}", copied.display())]);
+        assert!(format!("{checked:?}").contains("this is a copy of a store that was in use"), "{checked:?}");
+        assert_eq!(checked.code, Some(5));
         let server = Launch::of(format_args!("{kind}:{}", copied.display())).start();
         server.wait_for_log("this is a copy of a store that was in use");
         server.wait_for_log("the files of values are missing");

@@ -1,11 +1,11 @@
 //! Periodic work.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::{Checkpointer, CompactProgress, CompactRequest, generation::disk_bytes};
+use crate::orphans::RETENTION;
 
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
-const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 const COMPACT_INTERVAL: Duration = Duration::from_secs(60);
 const COMPACT_INTERVAL_LOW_SPACE: Duration = Duration::from_secs(2);
 /// The factor between the size of an index and that of its entries above which it is compacted,
@@ -38,11 +38,11 @@ impl Checkpointer {
         }
     }
 
-    /// Removes old orphans; not before the first interval is over, since the clock may be wrong when a machine starts.
+    /// Removes the orphans that were found when the store was opened, when it has been open for long enough.
     fn prune_orphans(&mut self) {
         let result = match self.timers.prune {
-            Some(last) if last.elapsed() < PRUNE_INTERVAL => return,
-            Some(_) => self.orphans.prune(SystemTime::now()),
+            Some(last) if last.elapsed() < RETENTION => return,
+            Some(_) => self.orphans.prune(),
             None => self.orphans.measure(),
         };
         self.timers.prune = Some(Instant::now());

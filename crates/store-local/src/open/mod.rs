@@ -84,14 +84,21 @@ fn open_or_create(paths: &Paths, options: &Options) -> Result<(Lock, Opened), Op
     let open = || open_locked(&lock, paths, options, sizes, &ballast);
     let opened = ballast.retry_opening(OpenError::is_out_of_space, open)?;
     orphans::report_earlier(paths);
-    if opened.verify && lock.origin() == Origin::Copied {
+    if opened.verify {
+        warn_of_copy(&lock, paths);
+    }
+    Ok((lock, opened))
+}
+
+/// Warns if a store that was not closed is a copy of another one: its files were copied while that was in use.
+fn warn_of_copy(lock: &Lock, paths: &Paths) {
+    if lock.origin() == Origin::Copied {
         tracing::warn!(
             dir = %paths.given().display(),
             "this is a copy of a store that was in use when its files were copied: values may be missing or older than \
              others, which zarrd check finds; copy a store with zarrd copy, or with a snapshot of the file system"
         );
     }
-    Ok((lock, opened))
 }
 
 /// Opens a store that exists and is locked. If no space is left, this can be repeated.

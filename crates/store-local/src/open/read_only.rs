@@ -76,8 +76,10 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         let (meta, sweeps) = read_index(&paths, &*index)?;
         check_log_matches_index(&paths, &replayed, &meta)?;
         let last = replayed.next_group.saturating_sub(1);
-        if clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, last)? == CleanShutdown::Disagrees {
-            super::check_entries(&paths, &*index, &meta, identity.id)?;
+        match clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, last)? {
+            CleanShutdown::Disagrees => super::check_entries(&paths, &*index, &meta, identity.id)?,
+            CleanShutdown::Absent => super::warn_of_copy(&lock, &paths),
+            CleanShutdown::Agrees => {}
         }
         (sweeps, replay_read_only(&files, key, &replayed, meta.applied)?, replayed.epoch)
     };

@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     open::{DirectoryState, create_incomplete, directory_state, open_for_reading, settle_interrupted_operations},
     signals::{HangUp, Signals},
-    transfer::{StoreSink, StoreSource, Transfer},
+    transfer::{PresentValues, StoreSink, StoreSource, Transfer},
     ui::Progress,
 };
 
@@ -58,6 +58,7 @@ async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
         sink: &sink,
         jobs: config.jobs,
         on_unsupported: OnUnsupported::Fail,
+        present: PresentValues::Replace,
         progress: &progress,
     };
     let transferred = async {

@@ -10,7 +10,7 @@ use crate::{
     error::Error,
     open::OpenEndpoint,
     signals::{HangUp, Signals},
-    transfer::{DirectorySink, Transfer},
+    transfer::{DirectorySink, PresentValues, Transfer},
     ui::Progress,
 };
 
@@ -43,8 +43,14 @@ async fn export(config: &ExportConfig, endpoint: &OpenEndpoint, progress: &Progr
     }
     let source = endpoint.source(config.prefix.clone()).await?;
     let sink = DirectorySink::create(&config.to)?;
-    let transfer =
-        Transfer { source: &*source, sink: &sink, jobs: config.jobs, on_unsupported: config.on_unsupported, progress };
+    let transfer = Transfer {
+        source: &*source,
+        sink: &sink,
+        jobs: config.jobs,
+        on_unsupported: config.on_unsupported,
+        present: PresentValues::Replace,
+        progress,
+    };
     let transferred = transfer.run().await;
     source.close().await;
     // The exported files are made durable even if others failed.

@@ -12,7 +12,10 @@ use crate::{
     error::Error,
     open::{self, OpenSink},
     signals::{HangUp, Signals},
-    transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError, has_keys, placement, server_source},
+    transfer::{
+        DirectorySource, PresentValues, Source, StoreSource, Transfer, TransferError, has_keys, placement,
+        server_source,
+    },
     ui::Progress,
 };
 
@@ -44,9 +47,13 @@ async fn transfer(
     progress: &Progress,
 ) -> Result<(), Error> {
     let ImportConfig { prefix, jobs, on_unsupported, .. } = config;
-    let to = |sink| Transfer { source, sink, jobs: *jobs, on_unsupported: *on_unsupported, progress };
+    let present = match config.if_exists {
+        IfKeysExist::Resume => PresentValues::Keep,
+        IfKeysExist::Fail | IfKeysExist::Merge | IfKeysExist::Overwrite => PresentValues::Replace,
+    };
+    let to = |sink| Transfer { source, sink, jobs: *jobs, on_unsupported: *on_unsupported, present, progress };
     let overwrites = match config.if_exists {
-        IfKeysExist::Merge => false,
+        IfKeysExist::Merge | IfKeysExist::Resume => false,
         IfKeysExist::Fail if has_keys(endpoint.listable(), prefix).await? => {
             return Err(TransferError::TargetNotEmpty { prefix: prefix.clone() }.into());
         }

@@ -42,6 +42,8 @@ pub(crate) enum IfKeysExist {
     Fail,
     /// It adds to them.
     Merge,
+    /// It adds to them, and leaves values that an interrupted import has set.
+    Resume,
     /// It replaces all of them.
     Overwrite,
 }
@@ -274,10 +276,11 @@ impl ImportConfig {
                 Some(PrefixArg(prefix)) => prefix,
                 None => args.from.default_prefix().ok_or(ConfigError::NoPrefix)?,
             },
-            if_exists: match (args.overwrite, args.merge) {
-                (true, _) => IfKeysExist::Overwrite,
-                (false, true) => IfKeysExist::Merge,
-                (false, false) => IfKeysExist::Fail,
+            if_exists: match (args.overwrite, args.merge, args.resume) {
+                (true, _, _) => IfKeysExist::Overwrite,
+                (false, true, _) => IfKeysExist::Merge,
+                (false, false, true) => IfKeysExist::Resume,
+                (false, false, false) => IfKeysExist::Fail,
             },
             from: args.from,
             jobs: jobs(&args.transfer, file),

@@ -126,8 +126,8 @@ fn name_and_size(path: &Path, entry: &DirEntry) -> Result<SourceItem, SkipReason
         return Err(SkipReason::NotAFile);
     }
     let name = Key::from_bytes(path.as_os_str().as_bytes())?;
-    let size = entry.metadata().map_err(|error| SkipReason::Unreadable(error.into()))?.len();
-    Ok(SourceItem::Value { name, size, version: None })
+    let metadata = entry.metadata().map_err(|error| SkipReason::Unreadable(error.into()))?;
+    Ok(SourceItem::Value { name, size: metadata.len(), version: None, modified: metadata.modified().ok() })
 }
 
 /// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use backon::{ExponentialBuilder, Retryable};
@@ -43,8 +43,20 @@ pub(crate) struct Transfer<'a> {
     pub(crate) jobs: NonZeroUsize,
     /// Reaction to names that cannot be transferred.
     pub(crate) on_unsupported: OnUnsupported,
+    /// What becomes of values that the sink has.
+    pub(crate) present: PresentValues,
     /// Display of the progress.
     pub(crate) progress: &'a Progress,
+}
+
+/// What a transfer does with values that its sink has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PresentValues {
+    /// It sets them again.
+    Replace,
+    /// It takes those for transferred, except documents, that have the size of the source's value and were set after
+    /// that was last changed.
+    Keep,
 }
 
 impl Transfer<'_> {
@@ -95,7 +107,7 @@ impl Transfer<'_> {
         let mut items = self.source.list();
         while let Some(item) = items.try_next().await.map_err(TransferError::List)? {
             match item {
-                SourceItem::Value { name, size, version } => match name_check(&name) {
+                SourceItem::Value { name, size, version, .. } => match name_check(&name) {
                     Ok(()) => {
                         counters.expect(size);
                         if self.source.is_live() && upload_phase(&name) != UploadPhase::Data {
@@ -142,21 +154,43 @@ impl Transfer<'_> {
         let mut later: BTreeMap<UploadPhase, Vec<Key>> = BTreeMap::new();
         let mut name_check = self.sink.name_check();
         let first = self.source.list().map_err(TransferError::List).try_filter_map(|item| {
-            let name = match item {
-                SourceItem::Value { name, .. } if is_copied(&name) && name_check(&name).is_ok() => Some(name),
+            let value = match item {
+                SourceItem::Value { name, size, modified, .. } if is_copied(&name) && name_check(&name).is_ok() => {
+                    Some((name, size, modified))
+                }
                 _ => None,
             };
-            let name = name.and_then(|name| match upload_phase(&name) {
-                UploadPhase::Data => Some(name),
+            let value = value.and_then(|(name, size, modified)| match upload_phase(&name) {
+                UploadPhase::Data => Some((name, size, modified)),
                 phase => {
                     later.entry(phase).or_default().push(name);
                     None
                 }
             });
-            std::future::ready(Ok(name))
+            std::future::ready(Ok(value))
         });
-        self.copy_all(first).await?;
+        let copy = |(name, size, modified)| async move {
+            match self.is_present(&name, size, modified).await {
+                true => Ok(()),
+                false => self.copy_one(name).await,
+            }
+        };
+        first.try_for_each_concurrent(self.jobs.get(), copy).await?;
         Ok(later)
+    }
+
+    /// True if the sink has a value that is taken for transferred, which is counted. If that cannot be found out, the value
+    /// is transferred.
+    async fn is_present(&self, name: &Key, size: u64, modified: Option<SystemTime>) -> bool {
+        let (PresentValues::Keep, Some(modified)) = (self.present, modified) else { return false };
+        let present = self.sink.present(name).await.ok().flatten();
+        let is_same = present.is_some_and(|(present_size, set)| present_size == size && set > modified);
+        if is_same {
+            let counters = self.progress.counters();
+            counters.present.fetch_add(1, Ordering::Relaxed);
+            counters.bytes.fetch_add(size, Ordering::Relaxed);
+        }
+        is_same
     }
 
     async fn copy_all(

@@ -20,13 +20,15 @@ mod store_endpoints;
 mod tests;
 mod upload_order;
 
+use std::time::SystemTime;
+
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use zarrd_store::{Key, Payload, Version};
 
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
-pub(crate) use engine::Transfer;
+pub(crate) use engine::{PresentValues, Transfer};
 pub(crate) use error::{SinkError, SkipReason, SourceError, TransferError};
 pub(crate) use placement::{PlacementError, has_keys};
 pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, StoreSink, StoreSource, server_source};
@@ -56,6 +58,11 @@ pub(crate) trait Sink: Send + Sync {
     /// Returns a check of names, which must be called in the order of the source's listing.
     fn name_check(&self) -> NameCheck<'_>;
 
+    /// The size and the time of a value that is there already, for transfers that go on; by default none is.
+    async fn present(&self, _name: &Key) -> Result<Option<(u64, SystemTime)>, SinkError> {
+        Ok(None)
+    }
+
     /// Writes a value.
     async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError>;
 }
@@ -74,6 +81,8 @@ pub(crate) enum SourceItem {
         size: u64,
         /// Version of the value, if it has one.
         version: Option<Version>,
+        /// Time of its last change, if that is known.
+        modified: Option<SystemTime>,
     },
     /// An item that cannot be transferred.
     Unsupported {

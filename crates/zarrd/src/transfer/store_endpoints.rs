@@ -1,6 +1,6 @@
 //! Prefixes of stores as sources and sinks.
 
-use std::{future::ready, num::NonZeroU64};
+use std::{future::ready, num::NonZeroU64, time::SystemTime};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
@@ -48,7 +48,12 @@ impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
         let entries = entries.map_ok(|entry| {
             let name = self.prefix.strip(&entry.key).unwrap_or_default();
             match Key::parse(name) {
-                Ok(name) => SourceItem::Value { name, size: entry.meta.size, version: Some(entry.meta.version) },
+                Ok(name) => SourceItem::Value {
+                    name,
+                    size: entry.meta.size,
+                    version: Some(entry.meta.version),
+                    modified: Some(entry.meta.modified),
+                },
                 Err(error) => SourceItem::Unsupported { name: format!("{:?}", entry.key), reason: error.into() },
             }
         });
@@ -132,9 +137,14 @@ fn check(max_keys: Option<NonZeroU64>, count: u64, last: Option<&Key>, key: &Key
 }
 
 #[async_trait]
-impl<S: WriteableStore> Sink for StoreSink<S> {
+impl<S: ReadableStore + WriteableStore> Sink for StoreSink<S> {
     fn name_check(&self) -> NameCheck<'_> {
         Box::new(|name| self.prefix.join(name.as_str()).map(drop).map_err(Into::into))
+    }
+
+    async fn present(&self, name: &Key) -> Result<Option<(u64, SystemTime)>, SinkError> {
+        let key = self.prefix.join(name.as_str()).map_err(SinkError::Name)?;
+        Ok(self.store.head(&key).await?.map(|meta| (meta.size, meta.modified)))
     }
 
     async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError> {

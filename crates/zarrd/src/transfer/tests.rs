@@ -7,7 +7,7 @@ use std::{
         Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use async_trait::async_trait;
@@ -17,8 +17,8 @@ use zarrd_store::{
 };
 
 use super::{
-    NameCheck, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource, Transfer,
-    TransferError,
+    NameCheck, PresentValues, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource,
+    Transfer, TransferError,
 };
 use crate::{
     config::OnUnsupported,
@@ -59,7 +59,9 @@ struct PartlyUnreadableSource;
 impl Source for PartlyUnreadableSource {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
         let names = ["broken", "damaged", "good", "missing"];
-        stream::iter(names).map(|name| Ok(SourceItem::Value { name: key(name), size: 1, version: None })).boxed()
+        stream::iter(names)
+            .map(|name| Ok(SourceItem::Value { name: key(name), size: 1, version: None, modified: None }))
+            .boxed()
     }
 
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
@@ -94,8 +96,57 @@ async fn run(
     on_unsupported: OnUnsupported,
 ) -> (Result<(), TransferError>, Progress) {
     let progress = Progress::start("test");
-    let transfer = Transfer { source, sink, jobs: NonZeroUsize::new(4).unwrap(), on_unsupported, progress: &progress };
+    let (jobs, present) = (NonZeroUsize::new(4).unwrap(), PresentValues::Replace);
+    let transfer = Transfer { source, sink, jobs, on_unsupported, present, progress: &progress };
     (transfer.run().await, progress)
+}
+
+/// A sink that counts what it is given.
+struct CountingSink(StoreSink<MemoryStore>, Mutex<Vec<String>>);
+
+#[async_trait]
+impl Sink for CountingSink {
+    fn name_check(&self) -> NameCheck<'_> {
+        self.0.name_check()
+    }
+
+    async fn present(&self, name: &Key) -> Result<Option<(u64, SystemTime)>, SinkError> {
+        self.0.present(name).await
+    }
+
+    async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError> {
+        self.1.lock().unwrap().push(name.to_string());
+        self.0.put(name, content).await
+    }
+}
+
+#[tokio::test]
+async fn transfer_that_goes_on_leaves_what_is_there() {
+    let source = filled(&["a/0", "a/1", "a/2", "a/zarr.json"]).await;
+    let store = MemoryStore::new();
+    let to = CountingSink(StoreSink { store, prefix: Prefix::parse("to/").unwrap() }, Mutex::default());
+    let set = async |name: &str, value: &'static str| {
+        to.0.store.set(&key(name), value.into(), Default::default()).await.unwrap();
+    };
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    // Documents are cheap, and come last.
+    set("to/a/0", "a/0").await;
+    set("to/a/zarr.json", "a/zarr.json").await;
+    // Interrupted writes leave nothing, so another size is that of older data.
+    set("to/a/1", "older").await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    // Changed after it was transferred.
+    set("to/a/2", "a/2").await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    source.store.set(&key("a/2"), "A/2".into(), Default::default()).await.unwrap();
+    let progress = Progress::start("test");
+    let (jobs, on_unsupported, present) = (NonZeroUsize::new(1).unwrap(), OnUnsupported::Fail, PresentValues::Keep);
+    let transfer = Transfer { source: &source, sink: &to, jobs, on_unsupported, present, progress: &progress };
+    transfer.run().await.unwrap();
+    assert_eq!(*to.1.lock().unwrap(), ["a/1", "a/2", "a/zarr.json"]);
+    assert_eq!(progress.counters().present.load(Ordering::Relaxed), 1);
+    let value = to.0.store.get(&key("to/a/2"), None).await.unwrap().unwrap();
+    assert_eq!(value.bytes().await.unwrap(), "A/2");
 }
 
 #[tokio::test]

@@ -117,9 +117,9 @@ fn check_count(expected: u64, found: u64) -> Result<(), EncodeError> {
 /// The height and width.
 fn sides(slice: &ArraySlice, channels: Channels) -> Option<(u32, u32)> {
     let side = |extent: u64| u32::try_from(extent).ok().filter(|_| (1..=MAX_SIDE).contains(&extent));
-    match slice.shape.as_slice() {
-        &[height, width] => Some((side(height)?, side(width)?)),
-        &[first, second, last] => match channels {
+    match *slice.shape.as_slice() {
+        [height, width] => Some((side(height)?, side(width)?)),
+        [first, second, last] => match channels {
             Channels::Added => Some((side(second)?, side(last)?)),
             _ if matches!(last, 3 | 4) => Some((side(first)?, side(second)?)),
             _ => None,
