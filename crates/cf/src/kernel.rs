@@ -9,19 +9,12 @@ use crate::{
     attributes::{Factor, Scalar},
     error::CfError,
     plan::{Mask, Output, Plan},
-    time::{
-        NOT_A_TIME,
-        calendar::Calendar,
-        iso,
-        units::{NANOSECONDS, TimeUnits},
-    },
+    time::{NOT_A_TIME, iso, units::TimeUnits},
 };
 
 /// The memory of an encoded time as text, including the overhead of elements of variable length, in bytes.
 pub(crate) const TEXT_MEMORY: u64 = 64;
 const NS_PER_SECOND: i64 = 1_000_000_000;
-/// The first moment of the Gregorian calendar, 1582-10-15, in nanoseconds from the start of 1970.
-const REFORM: i128 = -141_427 * 86_400 * 1_000_000_000;
 
 /// A stored number type.
 trait Stored: Copy {
@@ -416,7 +409,7 @@ fn nanoseconds<T: Stored>(plan: &Plan, bytes: &[u8], units: &TimeUnits) -> Resul
     let value = value::<T>(plan, bytes);
     let Some(moment) = moment(value, units) else { return Err(out_of_range(value, &units.text, plan)) };
     let Some(moment) = moment else { return Ok(NOT_A_TIME) };
-    let count = i64::try_from(moment).ok().filter(|_| is_datetime64(moment, units));
+    let count = i64::try_from(moment).ok().filter(|_| units.fit_datetime64(moment));
     count.ok_or_else(|| out_of_range(value, &units.text, plan))
 }
 
@@ -433,15 +426,8 @@ pub(crate) fn may_exceed(plan: &Plan, units: &TimeUnits) -> bool {
         _ => return true,
     };
     let is_scaled = plan.scale_factor.is_some() || plan.add_offset.is_some();
-    let fits = |count: &i128| units.moment(*count).is_some_and(|moment| is_datetime64(moment, units));
+    let fits = |count: &i128| units.moment(*count).is_some_and(|moment| units.fit_datetime64(moment));
     is_scaled || !fits(range.start()) || !fits(range.end())
-}
-
-/// True for a moment that `datetime64[ns]` can represent: the proleptic Gregorian calendar has other dates before the
-/// standard one is Gregorian.
-fn is_datetime64(moment: i128, units: &TimeUnits) -> bool {
-    let is_julian = units.calendar == Calendar::Standard && moment < REFORM;
-    NANOSECONDS.contains(&moment) && !is_julian
 }
 
 fn moments_as<T: Stored>(plan: &Plan, bytes: &Bytes, units: &TimeUnits) -> Result<Vec<i64>, CfError> {

@@ -114,6 +114,17 @@ impl DimensionGrid {
         }
     }
 
+    /// The longest extent of a chunk; `None` if there are no chunks.
+    pub fn longest_chunk(&self) -> Option<u64> {
+        match self {
+            Self::Regular { length } => Some(*length),
+            Self::Rectilinear { ends } => {
+                let starts = [0].into_iter().chain(ends.iter().copied());
+                ends.iter().zip(starts).map(|(end, start)| end.saturating_sub(start)).max()
+            }
+        }
+    }
+
     /// The number of chunks that cover an extent.
     pub fn num_chunks(&self, extent: u64) -> u64 {
         match self {

@@ -152,14 +152,7 @@ impl Array {
         if let Some(chain) = self.0.largest_chain.get() {
             return Ok(chain.clone());
         }
-        let longest = |grid: &DimensionGrid| match grid {
-            DimensionGrid::Regular { length } => Some(*length),
-            DimensionGrid::Rectilinear { ends } => {
-                let starts = [0].into_iter().chain(ends.iter().copied());
-                ends.iter().zip(starts).map(|(end, start)| end - start).max()
-            }
-        };
-        let shape: Option<Vec<u64>> = self.0.grid.dimensions().iter().map(longest).collect();
+        let shape: Option<Vec<u64>> = self.0.grid.dimensions().iter().map(DimensionGrid::longest_chunk).collect();
         let chain = shape.map(|shape| self.chain(&shape)).transpose()?;
         Ok(self.0.largest_chain.get_or_init(|| chain).clone())
     }

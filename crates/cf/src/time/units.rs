@@ -11,6 +11,9 @@ use crate::{
     time::calendar::Calendar::{Days360, NoLeap, ProlepticGregorian, Standard},
 };
 
+/// The first moment of the Gregorian calendar, 1582-10-15, in nanoseconds from the start of 1970.
+const REFORM: i128 = -141_427 * 86_400 * 1_000_000_000;
+
 /// The range of xarray's `numpy.datetime64[ns]`.
 pub(crate) const NANOSECONDS: std::ops::RangeInclusive<i128> = -(i64::MAX as i128)..=i64::MAX as i128;
 
@@ -48,6 +51,13 @@ pub(crate) fn is_since(units: &str) -> bool {
 }
 
 impl TimeUnits {
+    /// True if `datetime64[ns]` can represent a moment: the proleptic Gregorian calendar has other dates before the standard
+    /// one is Gregorian.
+    pub(crate) fn fit_datetime64(&self, moment: i128) -> bool {
+        let is_julian = self.calendar == Standard && moment < REFORM;
+        NANOSECONDS.contains(&moment) && !is_julian
+    }
+
     /// Reads the attributes `units` and `calendar`.
     pub(crate) fn read(units: &str, calendar: Option<&str>) -> Result<Self, CfError> {
         let name = calendar.unwrap_or("standard");

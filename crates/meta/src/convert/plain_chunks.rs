@@ -7,7 +7,7 @@ use super::{
     outcome::Unrepresentable,
     source::{CodecLocations, Source},
 };
-use crate::{ArrayModel, Dialect, codecs::CodecSpec, grid::DimensionGrid};
+use crate::{ArrayModel, Dialect, codecs::CodecSpec};
 
 /// The chunks of an array without shards.
 pub(super) struct PlainChunks {
@@ -41,7 +41,8 @@ impl PlainChunks {
     /// different shapes, all with the longest extents. What becomes different is a loss.
     pub(super) fn rewritten(source: &mut Source<'_>) -> Result<Self, Unrepresentable> {
         let model = source.model;
-        let mut shape: Vec<u64> = model.grid.dimensions().iter().map(longest_chunk).collect();
+        let mut shape: Vec<u64> =
+            model.grid.dimensions().iter().map(|grid| grid.longest_chunk().unwrap_or(1).max(1)).collect();
         if model.grid.regular_shape().is_none() {
             source.add_loss("/chunk_grid", "that chunks have different shapes: all get the longest extents");
         }
@@ -101,15 +102,4 @@ fn shards_pointer(source: &Source<'_>, at: usize) -> String {
 /// The codecs of a list, each with its location.
 fn with_pointers(codecs: Vec<CodecSpec>, list: &str) -> Vec<(String, CodecSpec)> {
     codecs.into_iter().enumerate().map(|(index, codec)| (format!("{list}/{index}"), codec)).collect()
-}
-
-/// The longest extent of a dimension's chunks, at least 1.
-fn longest_chunk(grid: &DimensionGrid) -> u64 {
-    match grid {
-        DimensionGrid::Regular { length } => *length,
-        DimensionGrid::Rectilinear { ends } => {
-            let starts = [0].into_iter().chain(ends.iter().copied());
-            ends.iter().zip(starts).map(|(end, start)| end.saturating_sub(start)).max().unwrap_or(1).max(1)
-        }
-    }
 }

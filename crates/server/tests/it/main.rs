@@ -52,3 +52,4 @@ mod time_bounds;
 mod tls;
 mod value_reads;
 mod value_writes;
+mod wide_times;
