@@ -172,7 +172,10 @@ impl Arrays {
         limit: u64,
     ) -> Result<ArrayResult, ArrayError> {
         let read = self.read(path, dialect, request, limit).await?;
-        let decode = decode_times(&self.0.for_operation(), (&read, dialect), request, decode).await?;
+        let decode = match decode {
+            Decode::Cf => Box::pin(decode_times(&self.0.for_operation(), (&read, dialect), request, decode)).await?,
+            Decode::Stored | Decode::CfTexts => decode,
+        };
         ArrayResult::from(read).decoded(decode)
     }
 
@@ -192,7 +195,7 @@ impl Arrays {
         let read = plan_read(&context, (path, dialect), request, &consumer).await?;
         read.source.metrics.planned(start.elapsed());
         let decode = match reduce.decode {
-            Some(decode) => Some(decode_times(&context, (&read, dialect), request, decode).await?),
+            Some(decode) => Some(Box::pin(decode_times(&context, (&read, dialect), request, decode)).await?),
             None => None,
         };
         if decode == reduce.decode {

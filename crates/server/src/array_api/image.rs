@@ -23,14 +23,14 @@ const MAX_ACTIVE: u64 = 128;
 pub(super) struct Located {
     pub(super) path: NodePath,
     /// The channels of a picture, if it shows several.
-    pub(super) channels: Option<PictureChannels>,
+    pub(super) channels: Option<Arc<PictureChannels>>,
 }
 
 /// The channels that a picture shows.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct PictureChannels {
     wanted: ShownChannels,
-    image: Arc<Image>,
+    image: Image,
 }
 
 /// Finds the array that a query means: that of a level, if it names one, and otherwise that at the path itself. Names of
@@ -43,11 +43,16 @@ pub(super) async fn locate(engine: &Engine, path: NodePath, query: &mut Elements
     if query.level.is_none() && query.channels.is_none() {
         return Ok(Located { path, channels: None });
     }
+    // Rare ways are boxed, so that others do not take their memory.
+    Box::pin(locate_in_image(engine, path, query)).await
+}
+
+async fn locate_in_image(engine: &Engine, path: NodePath, query: &mut ElementsQuery) -> Result<Located, ApiError> {
     let image = engine.arrays.image(&path, query.dialect).await?;
     let (path, image) = match (image, query.level) {
         (Some(image), level) => {
             let missing = QueryError::Invalid { name: LEVEL, expected: "is the number of a level of the image" };
-            let level = image.levels.get(level.unwrap_or_default()).ok_or(missing)?;
+            let level = image.levels.get(usize::from(level.unwrap_or_default())).ok_or(missing)?;
             let below = format!("{}{}", path.key_prefix(), level.path);
             let wrong = QueryError::Invalid { name: LEVEL, expected: "is a level whose path the image has" };
             (NodePath::parse(&below).map_err(|_| wrong)?, image)
@@ -69,7 +74,7 @@ pub(super) async fn locate(engine: &Engine, path: NodePath, query: &mut Elements
     query.dimensions.iter_mut().map(|parameter| &mut parameter.dimension).for_each(number);
     query.compute.axis.iter_mut().flatten().for_each(number);
     query.compute.coarsen.iter_mut().map(|(name, _)| name).for_each(number);
-    let channels = query.channels.clone().map(|wanted| PictureChannels { wanted, image: Arc::new(image) });
+    let channels = query.channels.clone().map(|wanted| Arc::new(PictureChannels { wanted, image }));
     Ok(Located { path, channels })
 }
 

@@ -150,8 +150,11 @@ impl ElementsRequest {
         let mut request = self.selection.read_request(selected);
         let mut shown = None;
         if let Some(channels) = spec.channels() {
-            let (model, _) = engine.arrays.model(path, dialect).await?;
-            let (of_channels, colors) = channels.select(&request, &model)?;
+            let of_channels = async {
+                let (model, _) = engine.arrays.model(path, dialect).await?;
+                channels.select(&request, &model)
+            };
+            let (of_channels, colors) = Box::pin(of_channels).await?;
             (request, shown) = (Cow::Owned(of_channels), Some(colors));
         }
         let result = match &self.labels {

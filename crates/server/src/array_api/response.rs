@@ -68,7 +68,7 @@ pub(super) struct ResponseSpec {
     conditions: TagConditions,
     steps: Steps,
     notes: CoordinateNotes,
-    channels: Option<PictureChannels>,
+    channels: Option<Arc<PictureChannels>>,
 }
 
 /// What coordinates add to a response.
@@ -136,13 +136,13 @@ impl ResponseSpec {
     }
 
     /// The response with the channels of a picture.
-    pub(super) fn with_channels(self, channels: Option<PictureChannels>) -> Self {
+    pub(super) fn with_channels(self, channels: Option<Arc<PictureChannels>>) -> Self {
         Self { channels, ..self }
     }
 
     /// The channels of a picture that shows several.
     pub(super) fn channels(&self) -> Option<&PictureChannels> {
-        self.channels.as_ref()
+        self.channels.as_deref()
     }
 
     /// The conditions of the request.

@@ -133,7 +133,7 @@ pub struct ElementsQuery {
     /// True if CSV has a header line; by default it has one if the columns have names.
     pub header: Option<CsvHeader>,
     /// The level of the image at the path, counted from the finest.
-    pub level: Option<usize>,
+    pub level: Option<u16>,
     /// The channels that a picture shows.
     pub channels: Option<ShownChannels>,
 }
@@ -341,7 +341,7 @@ pub(super) fn decode_of(text: &str) -> Result<Decode, QueryError> {
     }
 }
 
-fn level_of(text: &str) -> Result<usize, QueryError> {
+fn level_of(text: &str) -> Result<u16, QueryError> {
     let level = text.parse().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
     level.ok_or(QueryError::Invalid { name: LEVEL, expected: "is the number of a level of the image" })
 }
