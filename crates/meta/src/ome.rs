@@ -1,7 +1,7 @@
 //! Images of [OME-Zarr](https://ngff.openmicroscopy.org): what the attributes of a group say of its arrays.
 //!
 //! Read are versions 0.1 to 0.4, whose members are attributes themselves, and 0.5, which has them below `ome`. Members
-//! that are not as the specification has them are left out.
+//! that are not as the specification has them are left out, and so are those longer than 1 MiB.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +10,10 @@ use crate::{json::Json, limits::MAX_RANK};
 
 /// The most levels and channels of an image that are read.
 const MAX_LISTED: usize = 1024;
+
+/// The longest text of the description of an image, and of that of its channels, that is parsed; parsed values take many
+/// times the memory of their texts.
+const MAX_MEMBER_BYTES: usize = 1 << 20;
 
 /// An image: levels of one field of view, each coarser than the one before, and what their channels show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,16 +68,14 @@ impl Image {
     /// The image that the attributes of a group describe; `None` if they describe none.
     pub fn of(attributes: &Json) -> Option<Self> {
         let ome = attributes.get("ome").unwrap_or_else(|| attributes.clone());
-        // Both are shallow, and are parsed only if there is an image.
-        let member = |name: &str| ome.get(name).and_then(|member| member.to_value().ok());
-        let scales = member("multiscales")?;
-        let image = scales.get(0)?;
+        let parsed = |json: Json| (json.len() <= MAX_MEMBER_BYTES).then(|| json.to_value().ok()).flatten();
+        let image = &parsed(ome.get("multiscales")?.items().next()?)?;
         let levels: Vec<Level> = list(image.get("datasets")).filter_map(|dataset| level(dataset, image)).collect();
         if levels.is_empty() {
             return None;
         }
         let axes = list(image.get("axes")).take(MAX_RANK).map(axis).collect();
-        let omero = member("omero").unwrap_or_default();
+        let omero = ome.get("omero").and_then(parsed).unwrap_or_default();
         let channels = list(omero.get("channels")).map(channel).collect();
         Some(Self { axes, levels, channels })
     }
@@ -237,6 +239,20 @@ mod tests {
         assert!(!channels[1].is_active);
         assert_eq!((channels[2].color, channels[2].window), (Some([255, 0, 0]), None));
         assert_eq!(channels[3], Channel { is_active: true, ..Channel::default() });
+    }
+
+    #[test]
+    fn members_longer_than_the_bound_are_left_out() {
+        let long = Value::from(vec![0; MAX_MEMBER_BYTES / 2]);
+        let mut of_channels = attributes();
+        of_channels["omero"]["rdefs"] = long.clone();
+        assert_eq!(image(&of_channels).unwrap().channels, []);
+        let mut of_image = attributes();
+        of_image["multiscales"][0]["metadata"] = long.clone();
+        assert_eq!(image(&of_image), None);
+        let mut of_another = attributes();
+        of_another["multiscales"].as_array_mut().unwrap().push(long);
+        assert_eq!(image(&of_another), image(&attributes()));
     }
 
     #[test]
