@@ -173,7 +173,7 @@ impl Arrays {
     ) -> Result<ArrayResult, ArrayError> {
         let read = self.read(path, dialect, request, limit).await?;
         let decode = match decode {
-            Decode::Cf => Box::pin(decode_times(&self.0.for_operation(), (&read, dialect), request, decode)).await?,
+            Decode::Cf => Box::pin(decode_times(&self.0.for_operation(), (&read, dialect), request)).await?,
             Decode::Stored | Decode::CfTexts => decode,
         };
         ArrayResult::from(read).decoded(decode)
@@ -195,8 +195,8 @@ impl Arrays {
         let read = plan_read(&context, (path, dialect), request, &consumer).await?;
         read.source.metrics.planned(start.elapsed());
         let decode = match reduce.decode {
-            Some(decode) => Some(Box::pin(decode_times(&context, (&read, dialect), request, decode)).await?),
-            None => None,
+            Some(Decode::Cf) => Some(Box::pin(decode_times(&context, (&read, dialect), request)).await?),
+            decode => decode,
         };
         if decode == reduce.decode {
             return ReducedRead::new(read, reduce, limit).map(ArrayResult::from);

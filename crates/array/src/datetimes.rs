@@ -16,24 +16,20 @@ use crate::{
     result_cache::ResultKey,
 };
 
-/// The decoding of the elements of a planned read: [`Decode::CfTexts`] in place of [`Decode::Cf`] if they are times, some
-/// of which `datetime64[ns]` cannot represent. The elements are read for that, unless no element of their type is such a
-/// time, or the result is cached.
+/// The decoding by CF of the elements of a planned read: [`Decode::CfTexts`] if they are times, some of which
+/// `datetime64[ns]` cannot represent, and otherwise [`Decode::Cf`]. The elements are read for that, unless no element of
+/// their type is such a time, or the result is cached.
 ///
 /// They may change before the planned read takes its snapshot; decoding one that does not fit fails then.
 pub(crate) async fn decode_times(
     context: &Arc<Context>,
     (planned, dialect): (&ArrayRead, Option<Dialect>),
     request: &ReadRequest,
-    decode: Decode,
 ) -> Result<Decode, ArrayError> {
-    if decode != Decode::Cf {
-        return Ok(decode);
-    }
     // Attributes that are invalid are an error later.
-    let Ok(Some(decoding)) = Decoding::of_array(planned.model()) else { return Ok(decode) };
+    let Ok(Some(decoding)) = Decoding::of_array(planned.model()) else { return Ok(Decode::Cf) };
     if !decoding.may_exceed_datetime64() {
-        return Ok(decode);
+        return Ok(Decode::Cf);
     }
     let key = planned.fingerprint().map(|input| ResultKey { input, computation: stable_hash(&"fits datetime64") });
     let cached = key.as_ref().and_then(|key| context.results.get(key));
