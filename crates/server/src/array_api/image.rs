@@ -64,18 +64,32 @@ async fn locate_in_image(engine: &Engine, path: NodePath, query: &mut ElementsQu
         // The path of a level itself; without an image above it, channels have no colours of their own.
         (None, None) => (path.clone(), engine.arrays.image_above(&path, query.dialect).await?.unwrap_or_default()),
     };
-    let (model, _) = engine.arrays.model(&path, query.dialect).await?;
-    let named = |name: &str| model.dimension_names.iter().flatten().any(|own| own == name);
-    let number = |name: &mut String| {
-        if let Some(axis) = image.axes.iter().position(|axis| axis.name == *name).filter(|_| !named(name)) {
-            *name = axis.to_string();
-        }
-    };
-    query.dimensions.iter_mut().map(|parameter| &mut parameter.dimension).for_each(number);
-    query.compute.axis.iter_mut().flatten().for_each(number);
-    query.compute.coarsen.iter_mut().map(|(name, _)| name).for_each(number);
+    number_axes(engine, (&path, &image), query).await?;
     let channels = query.channels.clone().map(|wanted| Arc::new(PictureChannels { wanted, image }));
     Ok(Located { path, channels })
+}
+
+/// Numbers the dimensions that the query calls by names of the image's axes, unless the array at `path` has these names.
+async fn number_axes(
+    engine: &Engine,
+    (path, image): (&NodePath, &Image),
+    query: &mut ElementsQuery,
+) -> Result<(), ApiError> {
+    let dimensions = query.dimensions.iter_mut().map(|parameter| &mut parameter.dimension);
+    let coarsened = query.compute.coarsen.iter_mut().map(|(name, _)| name);
+    let names = dimensions.chain(query.compute.axis.iter_mut().flatten()).chain(coarsened);
+    let place = |name: &String| image.axes.iter().position(|axis| axis.name == *name);
+    let axes: Vec<_> = names.filter_map(|name| place(name).map(|axis| (name, axis))).collect();
+    if axes.is_empty() {
+        return Ok(());
+    }
+    let (model, _) = engine.arrays.model(path, query.dialect).await?;
+    for (name, axis) in axes {
+        if !model.dimension_names.iter().flatten().any(|own| *own == *name) {
+            *name = axis.to_string();
+        }
+    }
+    Ok(())
 }
 
 impl PictureChannels {

@@ -1,5 +1,6 @@
 //! Pictures of several channels: the colours of all of them, added.
 
+use png::ColorType;
 use zarrd_codec::Elements;
 use zarrd_wire::query::Channels;
 
@@ -42,7 +43,7 @@ pub(super) fn encode(
     });
     check_count(slice.elements().unwrap_or(u64::MAX), found)?;
     let samples: Vec<u8> = sums.into_iter().flatten().map(|sum| sum.min(255.0).round() as u8).collect();
-    png_file::of_samples((height, width), &samples)
+    png_file::of_samples((height, width), ColorType::Rgb, [&samples[..]])
 }
 
 /// The window of each channel: its own, or that of its finite values, which is never empty.

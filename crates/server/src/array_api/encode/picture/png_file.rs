@@ -64,26 +64,25 @@ pub(super) fn of_channels(sides: (u32, u32), slice: &ArraySlice, buffers: &[Elem
         Elements::Variable(_) => &[],
     });
     check_count(slice.elements().unwrap_or(u64::MAX), samples.clone().map(|samples| samples.len() as u64).sum())?;
+    let color_type = if slice.shape.last() == Some(&4) { ColorType::Rgba } else { ColorType::Rgb };
+    of_samples(sides, color_type, samples)
+}
+
+/// Encodes a picture of samples of 8 bits, which may be in several pieces.
+pub(super) fn of_samples<'a>(
+    sides: (u32, u32),
+    color_type: ColorType,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Vec<u8>, EncodeError> {
     let mut out = Vec::new();
     let mut encoder = encoder(&mut out, sides);
-    encoder.set_color(if slice.shape.last() == Some(&4) { ColorType::Rgba } else { ColorType::Rgb });
+    encoder.set_color(color_type);
     let mut writer = encoder.write_header()?;
     let mut stream = writer.stream_writer()?;
-    for samples in samples {
+    for samples in pieces {
         stream.write_all(samples).map_err(png::EncodingError::from)?;
     }
     stream.finish()?;
-    writer.finish()?;
-    Ok(out)
-}
-
-/// Encodes a picture of red, green and blue samples.
-pub(super) fn of_samples(sides: (u32, u32), samples: &[u8]) -> Result<Vec<u8>, EncodeError> {
-    let mut out = Vec::new();
-    let mut encoder = encoder(&mut out, sides);
-    encoder.set_color(ColorType::Rgb);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(samples)?;
     writer.finish()?;
     Ok(out)
 }
