@@ -31,9 +31,18 @@ pub enum OpenError {
         dir: PathBuf,
     },
     /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill) and never completed.
-    #[error("the store {} is incomplete, because a copy into it did not finish; remove it and copy again", dir.display())]
+    #[error("the store {} is incomplete, because a copy into it did not finish; remove it and copy again, or resume the copy", dir.display())]
     Incomplete {
         /// The store's directory.
+        dir: PathBuf,
+    },
+    /// The store was to be filled further, but from another store, or from another state of the same one.
+    #[error(
+        "the copy {} was begun of another store, or of this one before it was last opened for writing; remove it and copy again",
+        dir.display()
+    )]
+    OtherSource {
+        /// The copy's directory.
         dir: PathBuf,
     },
     /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill), but exists already.
@@ -200,6 +209,7 @@ impl OpenError {
             Self::Locked { dir: path, .. }
             | Self::NotAStore { dir: path }
             | Self::Incomplete { dir: path }
+            | Self::OtherSource { dir: path }
             | Self::AlreadyExists { dir: path }
             | Self::IndexMismatch { dir: path, .. }
             | Self::UnsupportedFormat { dir: path, .. }

@@ -105,6 +105,6 @@ pub use self::{
     directory_form::DirectoryForm,
     error::{FileCorruption, OpenError, ValueCorruption},
     index::IndexKind,
-    options::{Access, Options, Purpose},
+    options::{Access, Options, Purpose, StoreState},
     store::LocalStore,
 };

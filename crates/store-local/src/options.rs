@@ -57,9 +57,20 @@ pub enum Purpose {
     #[default]
     Use,
     /// Filling a new store with data that is useless in part, such as a copy of another store. Until
-    /// [`LocalStore::complete`](crate::LocalStore::complete), opening it again fails with
-    /// [`OpenError::Incomplete`](crate::OpenError::Incomplete), even after a crash.
-    Fill,
+    /// [`LocalStore::complete`](crate::LocalStore::complete), opening it again for another purpose than
+    /// [`Self::Resume`] fails with [`OpenError::Incomplete`](crate::OpenError::Incomplete), even after a crash.
+    Fill(Option<StoreState>),
+    /// Filling a new store, or one that was opened with [`Self::Fill`] from the same state of the same store and never
+    /// completed. Fails with [`OpenError::OtherSource`](crate::OpenError::OtherSource) if it was filled from another.
+    Resume(StoreState),
+}
+
+/// The state of a store after one of its commits. Opening a store for writing changes it too, since the versions of each
+/// opening begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreState {
+    pub(crate) store_id: u64,
+    pub(crate) commit: u64,
 }
 
 impl Default for Options {

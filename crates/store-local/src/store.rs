@@ -24,7 +24,7 @@ use zarrd_store::{
 pub(crate) use self::inner::StoreInner;
 use self::{inner::Queues, prefix_snapshot::LocalPrefixSnapshot, prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
-    Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options,
+    Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options, StoreState,
     blocking::run_blocking,
     check,
     checkpoint::{CheckpointTask, CompactRequest},
@@ -67,6 +67,11 @@ impl LocalStore {
     pub async fn close(&self) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.0);
         run_blocking(move || inner.close()).await
+    }
+
+    /// The state after the last commit, as the source of a store that is [filled](crate::Purpose::Fill).
+    pub fn state(&self) -> Result<StoreState, StoreError> {
+        Ok(StoreState { store_id: self.0.store_id(), commit: self.0.views.now()?.at })
     }
 
     /// Marks a store opened with [`Purpose::Fill`](crate::Purpose::Fill) as complete, durably, including everything set

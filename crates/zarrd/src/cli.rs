@@ -325,6 +325,9 @@ pub(crate) struct CopyArgs {
     /// Leave the tokens behind (DIR/access): a server on the copy is then open until it has some of its own
     #[arg(long)]
     pub(crate) without_access: bool,
+    /// Go on with a copy that was interrupted, if the store to copy was not opened for writing since
+    #[arg(long)]
+    pub(crate) resume: bool,
     /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,

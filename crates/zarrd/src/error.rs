@@ -82,10 +82,12 @@ pub(crate) enum Error {
     #[error("could not copy the tokens of the store (DIR/access); --without-access leaves them behind")]
     CopiedAccess(#[source] std::io::Error),
     /// A copy failed.
-    #[error("the copy at {location} is incomplete; remove it before you retry")]
+    #[error("the copy at {location} is incomplete; {advice}")]
     CopyIncomplete {
         /// The target.
         location: Location,
+        /// What to do about it.
+        advice: &'static str,
         /// Reason.
         #[source]
         source: Box<Error>,
@@ -299,7 +301,7 @@ mod tests {
         let code = |failed, corrupt| Error::from(TransferError::Incomplete { failed, corrupt }).exit_code();
         assert_eq!((code(2, 1), code(2, 0)), (Code::CorruptionFound, Code::Failed));
         let source = Box::new(TransferError::Incomplete { failed: 1, corrupt: 1 }.into());
-        let copy = Error::CopyIncomplete { location: Location::Memory, source };
+        let copy = Error::CopyIncomplete { location: Location::Memory, advice: "", source };
         assert_eq!(copy.exit_code(), Code::CorruptionFound);
     }
 }

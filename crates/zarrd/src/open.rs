@@ -186,13 +186,14 @@ pub(crate) async fn open_existing_for_writing(
     }
 }
 
-/// Creates a local store that is marked as incomplete until [`LocalStore::complete`].
-pub(crate) async fn create_incomplete(
+/// Opens a local store for a purpose. Interrupted operations stay as they are.
+pub(crate) async fn open_for(
+    purpose: Purpose,
     location: &Location,
     limits: WriteLimits,
     advice: &'static str,
 ) -> Result<LocalStore, OpenStoreError> {
-    open_with(location, advice, Options { purpose: Purpose::Fill, ..limits.into() }).await
+    open_with(location, advice, Options { purpose, ..limits.into() }).await
 }
 
 async fn open_with(location: &Location, advice: &'static str, options: Options) -> Result<LocalStore, OpenStoreError> {

@@ -170,10 +170,12 @@ pub(super) const COPY_EXAMPLES: &str = "\
 Examples:
   zarrd copy sled:/data redb:/data-new
       convert a store with a sled index into one with a redb index
+  zarrd copy sled:/data redb:/data-new --resume
+      the same, going on with a copy that was interrupted
 
 No server may have opened either store. TO must be new or an empty directory. Until the copy is complete, TO has a file \
-named incomplete, and every command rejects it with exit code 3; after a failed copy, remove TO and retry. The values \
-get new versions, so ETags change. The last line on stdout is a summary in JSON.";
+named incomplete, and every other command rejects it with exit code 3. --resume goes on with it unless the store was \
+opened for writing since it began; then, or to begin again, remove TO. The values get new versions, so ETags change. The last line on stdout is a summary in JSON.";
 
 pub(super) const BACKUP_EXAMPLES: &str = "\
 Examples:

@@ -10,10 +10,15 @@ use std::{
 use crate::config::ACCESS;
 
 /// Copies the tokens that lie in a store's directory, with their keys and links, durably; does nothing if there are none.
+/// Those of a copy that was interrupted are replaced, since some may have been revoked meanwhile.
 pub(super) fn copy_access(from: &Path, to: &Path) -> io::Result<()> {
-    let from = from.join(ACCESS);
+    let (from, target) = (from.join(ACCESS), to.join(ACCESS));
+    match fs::remove_dir_all(&target) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     match from.is_dir() {
-        true => copy_directory(&from, &to.join(ACCESS)).and_then(|()| File::open(to)?.sync_all()),
+        true => copy_directory(&from, &target).and_then(|()| File::open(to)?.sync_all()),
         false => Ok(()),
     }
 }

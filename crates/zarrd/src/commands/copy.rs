@@ -1,23 +1,24 @@
 //! `zarrd copy`: copies a store into a new one.
 
 use zarrd_store::{Change, Intent, Prefix, StoreError, TransactionalStore};
-use zarrd_store_local::LocalStore;
+use zarrd_store_local::{LocalStore, Purpose};
 
 use super::{check_outside_store, copied_access::copy_access};
 use crate::{
-    config::{CopiedTokens, CopyConfig, OnUnsupported},
+    config::{CopiedTokens, CopyConfig, IncompleteCopy, OnUnsupported},
     error::Error,
-    open::{DirectoryState, create_incomplete, directory_state, open_for_reading, settle_interrupted_operations},
+    open::{DirectoryState, directory_state, open_for, open_for_reading, settle_interrupted_operations},
     signals::{HangUp, Signals},
     transfer::{PresentValues, StoreSink, StoreSource, Transfer},
     ui::Progress,
 };
 
 const IN_USE: &str = "if that is a zarrd server, stop it first";
+const RETRY: &str = "--resume goes on with it; to begin again, remove it";
 
 /// Runs the command.
 pub(super) async fn run(config: CopyConfig) -> Result<(), Error> {
-    if directory_state(&config.to)? == DirectoryState::NotEmpty {
+    if config.incomplete == IncompleteCopy::Reject && directory_state(&config.to)? == DirectoryState::NotEmpty {
         return Err(Error::CopyTargetNotEmpty { location: config.to });
     }
     if let Some(directory) = config.to.directory() {
@@ -49,7 +50,12 @@ async fn settle_in_copy(from: &LocalStore, to: &LocalStore) -> Result<(), StoreE
 
 async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> Result<(), Error> {
     signals.check()?;
-    let to = signals.finish(create_incomplete(&config.to, config.write, IN_USE)).await?;
+    // The store is not written meanwhile: a value in a copy of this state is the one of the store.
+    let (purpose, present) = match config.incomplete {
+        IncompleteCopy::Reject => (Purpose::Fill(Some(from.state()?)), PresentValues::Replace),
+        IncompleteCopy::Resume => (Purpose::Resume(from.state()?), PresentValues::Keep),
+    };
+    let to = signals.finish(open_for(purpose, &config.to, config.write, IN_USE)).await?;
     let progress = Progress::start("copy");
     let source = StoreSource { store: from.clone(), prefix: Prefix::root(), max_keys: None };
     let sink = StoreSink { store: to.clone(), prefix: Prefix::root() };
@@ -58,7 +64,7 @@ async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
         sink: &sink,
         jobs: config.jobs,
         on_unsupported: OnUnsupported::Fail,
-        present: PresentValues::Replace,
+        present,
         progress: &progress,
     };
     let transferred = async {
@@ -73,5 +79,9 @@ async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
     };
     let result = result.and(signals.finish(to.close()).await.map_err(Into::into));
     progress.finish(&result);
-    result.map_err(|error| Error::CopyIncomplete { location: config.to.clone(), source: Box::new(error) })
+    result.map_err(|error| Error::CopyIncomplete {
+        location: config.to.clone(),
+        advice: RETRY,
+        source: Box::new(error),
+    })
 }

@@ -1,19 +1,20 @@
 //! `zarrd restore`: creates a store from a backup.
 
-use zarrd_store_local::LocalStore;
+use zarrd_store_local::{LocalStore, Purpose};
 
 use super::{canonical_path, copied_access::copy_directory};
 use crate::{
     backup::{BackupDirectory, BackupError, Manifest, Tokens, restore},
     config::{ACCESS, CopiedTokens, Location, RestoreConfig},
     error::Error,
-    open::{DirectoryState, create_incomplete, directory_state, settle_interrupted_operations},
+    open::{DirectoryState, directory_state, open_for, settle_interrupted_operations},
     signals::{HangUp, Signals},
     transfer::TransferError,
     ui::{Output, Progress},
 };
 
 const IN_USE: &str = "a backup is restored into a new store";
+const RETRY: &str = "remove it before you retry";
 
 /// Runs the command.
 pub(super) async fn run(config: RestoreConfig) -> Result<(), Error> {
@@ -33,7 +34,7 @@ pub(super) async fn run(config: RestoreConfig) -> Result<(), Error> {
         return Err(TransferError::InsideStore { directory, store }.into());
     }
     let mut signals = Signals::install(HangUp::Stop)?;
-    let store = signals.finish(create_incomplete(to, config.write, IN_USE)).await?;
+    let store = signals.finish(open_for(Purpose::Fill(None), to, config.write, IN_USE)).await?;
     let progress = Progress::start("restore");
     let result = signals.unless_stopped(fill(&config, &directory, &manifest, to, &store, &progress)).await;
     let result = match result {
@@ -43,7 +44,7 @@ pub(super) async fn run(config: RestoreConfig) -> Result<(), Error> {
     let closed = signals.finish(store.close()).await.map_err(Error::from);
     let result = result.and_then(|failed| closed.map(|()| failed));
     let result = result
-        .map_err(|error| Error::CopyIncomplete { location: to.clone(), source: Box::new(error) })
+        .map_err(|error| Error::CopyIncomplete { location: to.clone(), advice: RETRY, source: Box::new(error) })
         .and_then(|failed| match failed {
             0 => Ok(()),
             count => Err(BackupError::Values { count, advice: "the store has all others" }.into()),

@@ -37,8 +37,8 @@ pub(crate) use options::{
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopiedTokens, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig,
-    IfKeysExist, ImportConfig, LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig,
-    WriteLimits,
+    IfKeysExist, ImportConfig, IncompleteCopy, LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint,
+    StatsConfig, WriteLimits,
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
 pub(crate) use shares::ShareConfig;

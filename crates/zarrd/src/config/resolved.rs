@@ -176,6 +176,17 @@ pub(crate) struct CopyConfig {
     pub(crate) jobs: NonZeroUsize,
     /// The tokens that are copied with it.
     pub(crate) tokens: CopiedTokens,
+    /// What becomes of a copy that was interrupted.
+    pub(crate) incomplete: IncompleteCopy,
+}
+
+/// What `copy` does with an incomplete copy at its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IncompleteCopy {
+    /// It fails, as for each target that is not empty.
+    Reject,
+    /// It goes on with it, if that is a copy of the same state of the same store.
+    Resume,
 }
 
 /// The tokens that a copy of a store gets from the original.
@@ -368,7 +379,8 @@ impl CopyConfig {
         let (from, to) = (persistent(args.from, "copy")?, persistent(args.to, "copy")?);
         let write = WriteLimits::new(&args.write, file);
         let tokens = if args.without_access { CopiedTokens::None } else { CopiedTokens::All };
-        Ok(Self { from, to, write, jobs: jobs(&args.transfer, file), tokens })
+        let incomplete = if args.resume { IncompleteCopy::Resume } else { IncompleteCopy::Reject };
+        Ok(Self { from, to, write, jobs: jobs(&args.transfer, file), tokens, incomplete })
     }
 }
 

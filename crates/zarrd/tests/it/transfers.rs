@@ -300,6 +300,74 @@ async fn what_was_interrupted_is_settled_in_a_copy_and_not_exported() {
     assert_eq!(names("settled"), names("out"));
 }
 
+#[test]
+fn interrupted_copy_is_resumed_unless_the_store_changed() {
+    let dir = TestDir::new();
+    for number in 0..40 {
+        dir.write(&format!("tree/{number}"), vec![number; 20_000]);
+    }
+    dir.write("tree/zarr.json", r#"{"zarr_format":3,"node_type":"group"}"#);
+    dir.succeeds(&["import", "tree", "t", "--store", "sled:old"]);
+    dir.write("old/access/key", "now");
+    dir.write("new/access/revoked", "then");
+    let values: Vec<PathBuf> =
+        files(&dir.path("old/values")).into_keys().map(|name| dir.path("old/values").join(name)).collect();
+    let whole = fs::read(&values[0]).unwrap();
+    fs::write(&values[0], b"cut").unwrap();
+    let arguments = ["copy", "sled:old", "redb:new", "--resume"];
+    dir.fails(&arguments, 5, &["1 values were not transferred", "incomplete; --resume goes on"]);
+    dir.fails(&["ls", "", "--store", "redb:new"], 3, &["incomplete", "resume"]);
+    dir.fails(&["copy", "sled:old", "redb:new"], 2, &["not empty"]);
+    fs::write(&values[0], whole).unwrap();
+    let resumed = dir.succeeds(&arguments);
+    let summary = resumed.summary();
+    assert_eq!((summary["present"].as_u64(), summary["keys"].as_u64()), (Some(39), Some(2)), "{summary}");
+    dir.succeeds(&["export", "t", "out", "--store", "redb:new"]);
+    assert_eq!(files(&dir.path("out")), files(&dir.path("tree")));
+    assert_eq!(files(&dir.path("new/access")).into_keys().collect::<Vec<_>>(), [Path::new("key")]);
+    dir.fails(&arguments, 3, &["only a new store can be filled"]);
+
+    fs::write(&values[0], b"cut").unwrap();
+    dir.fails(&["copy", "sled:old", "sled:newer"], 5, &["incomplete"]);
+    dir.succeeds(&["import", "tree", "more", "--store", "sled:old"]);
+    dir.fails(
+        &["copy", "sled:old", "sled:newer", "--resume"],
+        3,
+        &["before it was last opened for writing", "remove it"],
+    );
+}
+
+#[tokio::test]
+async fn copy_that_was_killed_is_resumed() {
+    let dir = TestDir::new();
+    for number in 0..300_u32 {
+        dir.write(&format!("tree/{number}"), number.to_le_bytes().repeat(2_000));
+    }
+    dir.write("tree/half/c/0", "0");
+    dir.succeeds(&["import", "tree", "t", "--store", "sled:old"]);
+    let store = LocalStore::open(&dir.path("old"), Options::new(IndexKind::Sled)).await.unwrap();
+    let record = r#"{"version":1,"operation":{"kind":"copy","target":"/t/half","dialect":"v3","extent":["t/half/"]}}"#;
+    let record = record.into();
+    store.commit(vec![Change::AddIntent { id: IntentId::random(), record }]).await.unwrap();
+    store.close().await.unwrap();
+    for delay in [1, 30, 60, 90, 120, 150] {
+        let mut copying = dir.start(&["copy", "sled:old", "sled:new", "--resume", "--jobs", "1"]);
+        std::thread::sleep(std::time::Duration::from_millis(delay));
+        copying.kill().unwrap();
+        copying.wait().unwrap();
+    }
+    match dir.run(&["copy", "sled:old", "sled:new", "--resume"]).code {
+        0 => {}
+        // The last one was complete before it was killed.
+        code => assert_eq!((code, dir.path("new/incomplete").exists()), (3, false)),
+    }
+    dir.succeeds(&["check", "--store", "sled:new"]);
+    dir.succeeds(&["export", "t", "out", "--store", "sled:new"]);
+    let mut expected = files(&dir.path("tree"));
+    expected.remove(Path::new("half/c/0"));
+    assert_eq!(files(&dir.path("out")), expected);
+}
+
 #[tokio::test]
 async fn copy_converts_the_index_and_keeps_the_values() {
     let dir = TestDir::new();
