@@ -44,7 +44,6 @@ mod interrupted_copy;
 mod keepers;
 mod kill_moments;
 mod labels;
-mod large_commits;
 mod large_trees;
 mod malformed_data;
 mod memory;

@@ -1,4 +1,5 @@
-//! Tests that measure time. `scripts/test-runner` runs this program alone, and one test at a time.
+//! Tests that measure time, or memory that grows while the disk is busy with other programs. `scripts/test-runner` runs
+//! this program alone, and one test at a time.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,4 +10,5 @@
 )]
 
 mod interrupted_erase;
+mod large_commits;
 mod request_cost;
