@@ -127,7 +127,7 @@ impl Arrays {
         self.0.cache.capacity()
     }
 
-    /// The size of the remembered results of reductions, in bytes of memory.
+    /// The size of the cached results of reductions, in bytes of memory.
     pub fn result_cache_used(&self) -> u64 {
         self.0.results.used()
     }

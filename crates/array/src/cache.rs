@@ -58,7 +58,7 @@ const ENTRY_OVERHEAD: u64 = 256;
 /// The size of a typical entry in bytes; the cache allocates its table for as many as fit.
 const TYPICAL_ENTRY_SIZE: u64 = 64 << 10;
 
-/// The number of keys whose versions are remembered.
+/// The number of keys whose versions are cached.
 const LATEST_VERSIONS: usize = 1 << 16;
 
 impl ChunkCache {

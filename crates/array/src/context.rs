@@ -8,7 +8,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 use zarrd_meta::NodePath;
-use zarrd_store::{Guarantees, KeyTurns, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
+use zarrd_store::{
+    Guarantees, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes,
+};
 
 use crate::{
     background,
@@ -51,7 +53,7 @@ const INLINE_LOOKUPS: usize = 256;
 /// The longest wait for a thread. A job holds its memory by then, so the number of waiting jobs is bounded.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time for which no versions are learnt from listings after one was wrong.
+/// The time for which no versions are taken from listings after one was wrong.
 const LISTING_FAILURE_TIME: Duration = Duration::from_secs(60);
 
 /// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
@@ -66,8 +68,8 @@ pub(crate) struct Context {
     /// The purpose of the request's reads.
     pub(crate) purpose: Purpose,
     pub(crate) versions: VersionSource,
-    /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
-    first_looks: Option<KeyTurns>,
+    /// The first requests for keys; `None` if the store caches nothing, so that each read makes its own.
+    first_requests: Option<KeyTurns>,
     pub(crate) options: Options,
     pub(crate) cache: Arc<ChunkCache>,
     /// Resolved arrays, so that documents are parsed once for each version.
@@ -107,13 +109,14 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(store: ServedStore, options: Options) -> Self {
+        let caches_requests = store.reads().metadata_cache().is_some_and(MetadataCache::is_filled_by_requests);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self {
             distant: store.reads().guarantees().reads == Reads::Key,
             listing_failed: Arc::default(),
             purpose: Purpose::Elements,
             versions: VersionSource::Listings,
-            first_looks: store.reads().remembers().then(KeyTurns::default),
+            first_requests: caches_requests.then(KeyTurns::default),
             store,
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
@@ -176,7 +179,7 @@ impl Context {
                 .is_none_or(|prefix| self.store.guarantees_below(&prefix).reads == Reads::Key)
     }
 
-    /// True if the versions of keys below a prefix are best learnt from listings.
+    /// True if the versions of keys below a prefix are best taken from listings.
     pub(crate) fn lists_versions(&self, prefix: &Prefix) -> bool {
         let failed = *self.listing_failed.lock();
         self.versions == VersionSource::Listings
@@ -199,8 +202,8 @@ impl Context {
     }
 
     /// The turns of those who look at a key for the first time; `None` if each has to look for itself.
-    pub(crate) fn first_looks(&self) -> Option<&KeyTurns> {
-        self.first_looks.as_ref()
+    pub(crate) fn first_requests(&self) -> Option<&KeyTurns> {
+        self.first_requests.as_ref()
     }
 
     pub(crate) fn memory(&self) -> &MemoryBudget {

@@ -7,13 +7,13 @@ pub enum Purpose {
     #[default]
     Elements,
     /// Their elements, unless their [fingerprint](crate::ArrayRead::fingerprint) is one that the caller has: it is worth
-    /// more to learn the versions of many chunks then.
+    /// more to fetch the versions of many chunks then.
     Comparison,
     /// Only what the plan says of them, or some of their bytes.
     Description,
 }
 
-/// Where the versions of many chunks of a distant store are learnt.
+/// Where the versions of many chunks of a distant store come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VersionSource {
     /// From listings, where these save requests. Those of some services are late.

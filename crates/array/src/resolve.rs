@@ -21,7 +21,7 @@ use zarrd_meta::{
     limits::MAX_DOCUMENT_SIZE,
     relation::{ComparedNode, DialectRelation},
 };
-use zarrd_store::{GetResult, Key, Listing, Peek, Prefix, Snapshot, SnapshotStore, StoreError};
+use zarrd_store::{CachedMeta, GetResult, Key, Listing, Prefix, Snapshot, SnapshotStore, StoreError};
 
 use crate::{
     context::Context,
@@ -391,7 +391,7 @@ impl<'a> Resolver<'a> {
     async fn open(&mut self, snapshot: &dyn Snapshot, keys: &[&Key]) -> Result<(), ArrayError> {
         let mut unknown = Vec::new();
         for &key in keys {
-            if snapshot.peek(key)? == Peek::Unknown {
+            if snapshot.cached(key)? == CachedMeta::Unknown {
                 unknown.push(async move { Ok::<_, StoreError>((key.clone(), snapshot.get(key, None).await?)) });
             }
         }
@@ -405,9 +405,9 @@ impl<'a> Resolver<'a> {
     async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
         let mut opened =
             self.opened.iter().position(|(opened, _)| opened == key).map(|at| self.opened.swap_remove(at).1);
-        let info = match (&opened, snapshot.peek(key)?) {
-            (None, Peek::Known(info)) => info,
-            (None, Peek::Unknown) => {
+        let info = match (&opened, snapshot.cached(key)?) {
+            (None, CachedMeta::Known(info)) => info,
+            (None, CachedMeta::Unknown) => {
                 // Version and size are known after the first read of a key.
                 let value = snapshot.get(key, None).await?;
                 opened.insert(value).as_ref().map(|value| value.meta)

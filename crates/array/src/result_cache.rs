@@ -14,7 +14,7 @@ const TYPICAL_SIZE: u64 = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct ResultCache {
     entries: Cache<ResultKey, Elements, ByteWeighter>,
-    /// The size of a result that is remembered, in bytes, at most.
+    /// The maximum size of a cached result, in bytes.
     max_size: u64,
 }
 
@@ -50,7 +50,7 @@ impl ResultCache {
         self.entries.get(key)
     }
 
-    /// The size of a result that is remembered, in bytes, at most.
+    /// The maximum size of a cached result, in bytes.
     pub(crate) fn max_size(&self) -> u64 {
         self.max_size
     }

@@ -283,7 +283,7 @@ impl Instruments {
         registry.register_with_unit("chunk_cache_used", "Size of the cached decoded chunks", Unit::Bytes, used);
         let (capacity, used) = (self.result_cache_capacity.clone(), self.result_cache_used.clone());
         registry.register_with_unit("result_cache", "Capacity of the cache of results", Unit::Bytes, capacity);
-        registry.register_with_unit("result_cache_used", "Size of the remembered results", Unit::Bytes, used);
+        registry.register_with_unit("result_cache_used", "Size of the cached results", Unit::Bytes, used);
     }
 }
 

@@ -128,7 +128,7 @@
 //! |---|---|
 //! | `store` | [`DirStore`] and its implementation of the store traits |
 //! | `read`, `list` | reading a value, and listing keys: the parts that wait |
-//! | `looks`, `recent` | looks at many files, directory by directory, and the names of which the kernel has the inodes |
+//! | `metadata_reader`, `recent` | metadata of many files, directory by directory, and the names of which the kernel has the inodes |
 //! | `value_file`, `kept`, `buffers` | an open file, those that stay open, and the buffers that are read into |
 //! | `walk`, `directory` | the directories of a listing, and the children of one |
 //! | `inner` | what clones share; running what blocks |
@@ -149,7 +149,7 @@ mod held;
 mod inner;
 mod kept;
 mod list;
-mod looks;
+mod metadata_reader;
 mod names;
 mod options;
 mod part;

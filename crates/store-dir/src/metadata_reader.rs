@@ -1,8 +1,8 @@
-//! Looks at files one after another.
+//! Metadata of many files.
 
 use std::sync::Arc;
 
-use zarrd_store::{Key, Peek};
+use zarrd_store::{CachedMeta, Key};
 
 use crate::{
     attributes::Kind,
@@ -14,51 +14,51 @@ use crate::{
     root::{Opened, Wait},
 };
 
-/// Looks at the files of keys that follow each other in a listing, if that waits for no disk. Those of one directory
-/// need one call of the kernel each, instead of four.
+/// Reads the metadata of files whose keys follow each other in a listing, without waiting for a disk: one system call for
+/// each file of a directory, instead of four.
 ///
-/// Files are looked at in the directory that was there when it was opened, even if another one has taken its place since.
-/// A version that is found there and not at the path fails the read of it with
-/// [`StoreError::Changed`](zarrd_store::StoreError::Changed). That nothing is found there says nothing, since a directory that
-/// was replaced is emptied: so what is absent is looked up by its path.
-pub(crate) struct Looks<'i> {
+/// A directory is read as it was when it was opened, even if another one has taken its place since. A version that is found
+/// in the former and not at the path fails the read of it with
+/// [`StoreError::Changed`](zarrd_store::StoreError::Changed). A directory that was replaced may have been emptied, so a file
+/// that is missing in it is looked up by its path.
+pub(crate) struct DirectoryReader<'i> {
     inner: &'i Inner,
     /// The directory of the store, once it was opened.
     root: Option<Arc<Opened>>,
-    /// The directory of the last key: its path, and what was there.
+    /// The path of the last directory, and the directory if it exists.
     last: Option<(String, Option<Opened>)>,
 }
 
-impl<'i> Looks<'i> {
+impl<'i> DirectoryReader<'i> {
     pub(crate) fn new(inner: &'i Inner) -> Self {
         Self { inner, root: None, last: None }
     }
 
-    /// The metadata of the value of a key; unknown if it takes more to learn them, or if the file was not asked for
-    /// within the last seconds. Who asks looks at it in another way then.
-    pub(crate) fn look(&mut self, key: &Key) -> Peek {
+    /// Returns the metadata of the value of a key, unless that takes more than one call, or the file was not read within
+    /// the last seconds.
+    pub(crate) fn read(&mut self, key: &Key) -> CachedMeta {
         if !is_visible(key.as_str()) {
-            return Peek::Known(None);
+            return CachedMeta::Known(None);
         }
-        self.try_look(key).unwrap_or(Peek::Unknown)
+        self.try_read(key).unwrap_or(CachedMeta::Unknown)
     }
 
-    fn try_look(&mut self, key: &Key) -> Result<Peek, Failure> {
+    fn try_read(&mut self, key: &Key) -> Result<CachedMeta, Failure> {
         let (path, name) = key.as_str().rsplit_once('/').unwrap_or((".", key.as_str()));
         let inner = self.inner;
-        let Some(directory) = self.directory(path)? else { return Ok(read::peek(inner, key)) };
-        // There is no flag with which the kernel would tell instead of waiting, as there is for directories.
+        let Some(directory) = self.directory(path)? else { return Ok(read::cached_meta(inner, key)) };
+        // The kernel has a flag against waiting for directories (RESOLVE_CACHED), and none for attributes of files.
         if !inner.recent.insert(directory.attributes.id, name) {
-            return Ok(Peek::Unknown);
+            return Ok(CachedMeta::Unknown);
         }
         let found = inner.root.attributes_of_name(&directory.file, name)?;
         // Where a link leads is found when it is opened.
         let Some(attributes) = found.filter(|found| found.kind == Kind::Regular) else {
-            return Ok(read::peek(inner, key));
+            return Ok(read::cached_meta(inner, key));
         };
         let precision = inner.root.file_systems.known_precision(attributes.id);
         let is_quiet = precision == Precision::Fine && inner.wait(key, &attributes, precision).is_none();
-        Ok(if is_quiet { Peek::Known(Some(inner.meta(key, &attributes))) } else { Peek::Unknown })
+        Ok(if is_quiet { CachedMeta::Known(Some(inner.meta(key, &attributes))) } else { CachedMeta::Unknown })
     }
 
     /// The directory of a path; `None` if there is none.

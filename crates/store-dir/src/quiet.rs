@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_millis(50);
 /// Nanoseconds that are a multiple of this are those of a file system that stores times more coarsely.
 const COARSE_UNIT: u32 = 1_000_000;
 
-/// The maximum number of remembered files whose times are in the future.
+/// The maximum number of recorded files whose times are in the future.
 const MAX_SEEN: usize = 4096;
 
 /// The precision of the times of a file system.

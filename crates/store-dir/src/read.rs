@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
-use zarrd_store::{ByteRange, ByteStream, GetResult, Key, Peek, StoreError, ValueMeta, Version};
+use zarrd_store::{ByteRange, ByteStream, CachedMeta, GetResult, Key, StoreError, ValueMeta, Version};
 
 use crate::{
     attributes::Versions,
@@ -82,14 +82,14 @@ pub(crate) async fn get(
 }
 
 /// Returns the metadata of the value of a key if that waits neither for a disk nor for the file to be quiet.
-pub(crate) fn peek(inner: &Inner, key: &Key) -> Peek {
+pub(crate) fn cached_meta(inner: &Inner, key: &Key) -> CachedMeta {
     if !is_visible(key.as_str()) {
-        return Peek::Known(None);
+        return CachedMeta::Known(None);
     }
-    match inner.at_once(|inner| look(inner, key, Wait::Never)) {
-        Some(Ok(Look::Absent)) => Peek::Known(None),
-        Some(Ok(Look::Quiet(meta))) => Peek::Known(Some(meta)),
-        _ => Peek::Unknown,
+    match inner.at_once(|inner| stat(inner, key, Wait::Never)) {
+        Some(Ok(FileState::Absent)) => CachedMeta::Known(None),
+        Some(Ok(FileState::Quiet(meta))) => CachedMeta::Known(Some(meta)),
+        _ => CachedMeta::Unknown,
     }
 }
 
@@ -100,17 +100,17 @@ pub(crate) async fn head(inner: &Arc<Inner>, key: &Key) -> Result<Option<ValueMe
     }
     let (mut waited, mut last) = (Duration::ZERO, None);
     for _ in 0..TRIES {
-        let found = match inner.at_once(|inner| look(inner, key, Wait::Never)) {
+        let found = match inner.at_once(|inner| stat(inner, key, Wait::Never)) {
             Some(found) => found?,
             None => {
                 let at = key.clone();
-                inner.run(move |inner| look(inner, &at, Wait::Allowed)).await?
+                inner.run(move |inner| stat(inner, &at, Wait::Allowed)).await?
             }
         };
         let (file, wait, readable) = match found {
-            Look::Absent => return Ok(None),
-            Look::Quiet(meta) => return Ok(Some(meta)),
-            Look::Young { file, wait, readable } => (file, wait, readable),
+            FileState::Absent => return Ok(None),
+            FileState::Quiet(meta) => return Ok(Some(meta)),
+            FileState::Young { file, wait, readable } => (file, wait, readable),
         };
         last = Some(file.attributes);
         if waited > MAX_WAIT {
@@ -130,14 +130,14 @@ pub(crate) async fn head(inner: &Arc<Inner>, key: &Key) -> Result<Option<ValueMe
     Ok(last.map(|attributes| Versions::unsettled_meta(&attributes)))
 }
 
-/// A read that was begun.
+/// The start of a read.
 enum Begun {
     Changed,
     Ready(GetResult),
 }
 
-/// The result of a look at a file.
-enum Look {
+/// What the attributes of a file say about its value.
+enum FileState {
     Absent,
     Quiet(ValueMeta),
     /// It may not have been quiet for long enough; it has been if it is unchanged after this time.
@@ -159,30 +159,30 @@ struct Reader {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-fn look(inner: &Inner, key: &Key, wait: Wait) -> Result<Look, StepError> {
+fn stat(inner: &Inner, key: &Key, wait: Wait) -> Result<FileState, StepError> {
     let failed = |failure: Failure| step_error(ACTION, key.as_str(), failure);
     let found = inner.root.look_up(key.as_str(), wait).map_err(failed)?;
-    let Some(found) = found else { return Ok(Look::Absent) };
+    let Some(found) = found else { return Ok(FileState::Absent) };
     if !found.attributes.is_value().map_err(failed)? {
-        return Ok(Look::Absent);
+        return Ok(FileState::Absent);
     }
     // To open a file for reading asks the server of a network file system for its attributes, to look it up does not.
     let (mut attributes, precision) = (found.attributes, found.precision);
     let file = ValueFile::new(key.clone(), found);
     if precision == Precision::Coarse {
-        let Some(now) = file.attributes_now(&inner.root)? else { return Ok(Look::Absent) };
+        let Some(now) = file.attributes_now(&inner.root)? else { return Ok(FileState::Absent) };
         attributes = now;
     }
     let Some(quiet) = inner.wait(key, &attributes, precision) else {
-        return Ok(Look::Quiet(inner.meta(key, &attributes)));
+        return Ok(FileState::Quiet(inner.meta(key, &attributes)));
     };
     // It is kept open for a read, if that is possible.
     match inner.root.open_value(key.as_str(), TypeCheck::Done, wait) {
         Ok(Some(opened)) if opened.attributes == attributes => {
-            Ok(Look::Young { file: ValueFile::new(key.clone(), opened), wait: quiet, readable: true })
+            Ok(FileState::Young { file: ValueFile::new(key.clone(), opened), wait: quiet, readable: true })
         }
         Err(Failure::WouldBlock) => Err(StepError::WouldBlock),
-        _ => Ok(Look::Young { file: file.with(attributes), wait: quiet, readable: false }),
+        _ => Ok(FileState::Young { file: file.with(attributes), wait: quiet, readable: false }),
     }
 }
 

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::attributes::FileId;
 
-/// The time of a generation. A name is forgotten at the end of the one after that in which it was last looked at.
+/// The time of a generation. A name is removed at the end of the generation after the one in which it was last read.
 const TIME: Duration = Duration::from_secs(10);
 
 /// The maximum number of names of a generation, which ends earlier then.
@@ -19,7 +19,7 @@ const MOST: usize = 32 << 10;
 /// The names that were looked at within the last seconds. The kernel still has their inodes in memory, unless it was
 /// short of it meanwhile, so that a look at them waits for no disk.
 ///
-/// Names are remembered by their hashes. That one has the hash of another costs the wait for a disk at most.
+/// Names are stored as hashes. A collision costs the wait for a disk at most.
 #[derive(Debug)]
 pub(crate) struct RecentNames {
     hasher: RandomState,

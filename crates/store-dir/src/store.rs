@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use zarrd_store::{
-    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore,
-    Recall, StoreError, ValueMeta, Version,
+    ByteRange, CachedMeta, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, MetadataCache, MetadataReader,
+    PageRequest, Prefix, ReadableStore, StoreError, ValueMeta, Version,
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     file_systems::{is_local, staleness},
     inner::Inner,
     list,
-    looks::Looks,
+    metadata_reader::DirectoryReader,
     options::Options,
     read,
     root::Root,
@@ -57,7 +57,7 @@ impl ReadableStore for DirStore {
         read::get(&self.inner, key, range, None).await
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,
@@ -70,15 +70,25 @@ impl ReadableStore for DirStore {
         read::head(&self.inner, key).await
     }
 
-    /// The metadata as far as the kernel remembers them: it is asked again each time, but never waits for a disk.
-    fn remembered(&self, key: &Key) -> Peek {
-        read::peek(&self.inner, key)
+    fn metadata_cache(&self) -> Option<&dyn MetadataCache> {
+        Some(self)
+    }
+}
+
+/// The metadata that the kernel has cached: current ones, which wait for no disk.
+impl MetadataCache for DirStore {
+    fn cached(&self, key: &Key) -> CachedMeta {
+        read::cached_meta(&self.inner, key)
     }
 
-    /// Looks at the files of one directory after those of another.
-    fn recall(&self) -> Option<Recall<'_>> {
-        let mut looks = self.inner.is_near().then(|| Looks::new(&self.inner))?;
-        Some(Box::new(move |key| looks.look(key)))
+    /// Reads the metadata of the files of one directory after those of another.
+    fn reader(&self) -> Option<MetadataReader<'_>> {
+        let mut reader = self.inner.is_near().then(|| DirectoryReader::new(&self.inner))?;
+        Some(Box::new(move |key| reader.read(key)))
+    }
+
+    fn is_filled_by_requests(&self) -> bool {
+        false
     }
 }
 

@@ -235,11 +235,11 @@ impl Frame {
 fn forget_children(frames: &mut [Frame], wanted: usize) {
     let mut excess = frames.iter().map(|frame| frame.children.len()).sum::<usize>().saturating_sub(wanted);
     for frame in frames {
-        let forgotten = excess.min(frame.children.len());
-        if forgotten > 0 {
-            frame.children.truncate(frame.children.len().saturating_sub(forgotten));
+        let dropped = excess.min(frame.children.len());
+        if dropped > 0 {
+            frame.children.truncate(frame.children.len().saturating_sub(dropped));
             frame.more = true;
-            excess = excess.saturating_sub(forgotten);
+            excess = excess.saturating_sub(dropped);
         }
     }
 }

@@ -110,7 +110,7 @@ impl<'h> Head<'h> {
             (None, Some(_)) => return Err(Failure::NoValidator),
             (None, None) => return Err(Failure::NoTime),
         };
-        pins.remember(version, pin.clone());
+        pins.insert(version, pin.clone());
         Ok((ValueMeta { size, version, modified: modified.unwrap_or(UNIX_EPOCH) }, pin))
     }
 

@@ -44,8 +44,8 @@
 //! With `?recheck=never` the operator vouches that no value changes. The version is then made of a strong ETag if there
 //! is one, or else of whatever the server sends, such as a weak ETag without any time.
 //!
-//! The ETags of the last 65,536 versions are remembered, so that a later read in a snapshot is conditional and a
-//! changed value costs no transfer; what was forgotten is compared after the answer has begun. Requests ask caches on
+//! The ETags of the last 65,536 versions are cached, so that a later read in a snapshot is conditional and a
+//! changed value costs no transfer; what was evicted is compared after the answer has begun. Requests ask caches on
 //! the way to revalidate (`Cache-Control: no-cache`). A content delivery network that ignores it adds its own lifetime
 //! to the time after which changes are seen.
 //!

@@ -44,7 +44,7 @@ impl ReadableStore for WebStore {
         read::head(&self.0, key).await
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,

@@ -91,7 +91,7 @@ impl HttpUrl {
         self.base.as_str()
     }
 
-    /// The time after which the server is asked again for what is remembered of it: five seconds by default.
+    /// The time after which the server is requested again for what is cached: five seconds by default.
     pub fn recheck(&self) -> Recheck {
         self.options.recheck
     }

@@ -27,8 +27,8 @@
 //! A version is a hash of the key, the strong ETag and the size, keyed with the name of the store. Without an ETag it
 //! is made of the version id or generation; listings do not have these, so they fail then. An object with neither is
 //! not read: size and time would miss changes. Equal ETags of these services mean equal bytes. The ETags of the last
-//! 65,536 versions are remembered, so that a later read in a snapshot is conditional and a changed object costs no
-//! transfer; what was forgotten is compared after the answer has begun.
+//! 65,536 versions are cached, so that a later read in a snapshot is conditional and a changed object costs no
+//! transfer; what was evicted is compared after the answer has begun.
 //!
 //! # Absence
 //!

@@ -108,7 +108,7 @@ impl BucketUrl {
         Service::ALL.iter().any(|service| text.split_once("://").is_some_and(|(scheme, _)| scheme == service.scheme()))
     }
 
-    /// The time after which the bucket is asked again for what is remembered of it: five seconds by default.
+    /// The time after which the bucket is requested again for what is cached: five seconds by default.
     pub fn recheck(&self) -> Recheck {
         self.recheck
     }

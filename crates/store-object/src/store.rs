@@ -76,7 +76,7 @@ impl ReadableStore for BucketStore {
         read::head(&self.inner, key).await
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,

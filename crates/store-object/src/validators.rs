@@ -17,7 +17,7 @@ pub(crate) enum Pin {
     Version(Arc<str>),
 }
 
-/// Makes versions of validators, and remembers the validators of versions for conditional requests.
+/// Makes versions of validators, and caches the validators of versions for conditional requests.
 #[derive(Debug)]
 pub(crate) struct Validators(Pins<Pin>);
 
@@ -43,7 +43,7 @@ impl Validators {
             }
             _ => return Err(Failure::NoValidator),
         };
-        self.0.remember(version, pin.clone());
+        self.0.insert(version, pin.clone());
         Ok((ValueMeta { size: object.size, version, modified: seconds(object.last_modified.into()) }, pin))
     }
 
@@ -54,7 +54,7 @@ impl Validators {
         Ok(ValueMeta { size: object.size, version, modified: object.modified })
     }
 
-    /// The condition that pins a version, if its validator is remembered.
+    /// The condition that pins a version, if its validator is cached.
     pub(crate) fn pin(&self, version: Version) -> Option<Pin> {
         self.0.pin(version)
     }

@@ -6,7 +6,7 @@
 //!   Requests::make ── transient failure ──► wait, once more; after the last attempt the failure
 //!        │
 //!        ▼
-//!   Pins: a version of the validator, which is remembered for conditional requests
+//!   Pins: a version of the validator, which is cached for conditional requests
 //!        │
 //!        ▼
 //!   resumed ── the body breaks or ends early ──► Resume::resume: the rest of the same value

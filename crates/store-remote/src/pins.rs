@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quick_cache::sync::Cache;
 use zarrd_store::{CursorSigner, Key, Version, VersionHash};
 
-/// The number of versions whose pins are remembered.
+/// The number of versions whose pins are cached.
 const REMEMBERED: usize = 64 << 10;
 
-/// Makes versions of validators, and remembers what pins the last 65,536 of them in conditional requests.
+/// Makes versions of validators, and caches what pins the last 65,536 of them in conditional requests.
 #[derive(Debug)]
 pub struct Pins<P> {
     hash: VersionHash,
@@ -32,11 +32,11 @@ impl<P: Clone> Pins<P> {
     }
 
     /// Remembers what pins a version.
-    pub fn remember(&self, version: Version, pin: P) {
+    pub fn insert(&self, version: Version, pin: P) {
         self.pins.insert(version, pin);
     }
 
-    /// The condition that pins a version, if it is remembered.
+    /// The condition that pins a version, if it is cached.
     pub fn pin(&self, version: Version) -> Option<P> {
         self.pins.get(&version)
     }

@@ -53,8 +53,8 @@ async fn assert_unchanged_state(store: &(impl Storage + TransactionalStore), ver
     }
     assert_eq!(list_keys(store, "").await, ["below/erased", "erased", "replaced"]);
     let snapshot = store.snapshot(&[key("replaced"), key("added/small")]).await.unwrap();
-    assert_eq!(snapshot.head(&key("replaced")).await.unwrap().map(|meta| meta.version), Some(version));
-    assert_eq!(snapshot.head(&key("added/small")).await.unwrap(), None);
+    assert_eq!(snapshot.meta(&key("replaced")).await.unwrap().map(|meta| meta.version), Some(version));
+    assert_eq!(snapshot.meta(&key("added/small")).await.unwrap(), None);
 }
 
 async fn assert_changed_state(store: &impl Storage) {

@@ -270,7 +270,7 @@ pub(super) async fn a_cancelled_prefix_erase_is_atomic(store: impl Storage + Tra
             let snapshot = store.snapshot(&keys).await.unwrap();
             let mut left = 0;
             for key in &keys {
-                left += usize::from(snapshot.head(key).await.unwrap().is_some());
+                left += usize::from(snapshot.meta(key).await.unwrap().is_some());
             }
             let made = left == usize::from(replacing);
             assert!(made || left == keys.len() && ended.is_none(), "{left} keys are left");

@@ -14,7 +14,9 @@ use super::{
     tools::{SIZES, assert_has, get, key, prefix, put, put_names},
     transaction::{check, erase, erase_prefix, set, set_if},
 };
-use zarrd_store::{Change, Key, KeyCount, Peek, Precondition, Snapshot, StoreError, TransactionalStore, ValueMeta};
+use zarrd_store::{
+    CachedMeta, Change, Key, KeyCount, Precondition, Snapshot, StoreError, TransactionalStore, ValueMeta,
+};
 
 async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Snapshot> {
     let keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
@@ -25,8 +27,8 @@ async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Sna
 async fn heads(snapshot: &dyn Snapshot, keys: &[Key]) -> Vec<Option<ValueMeta>> {
     let mut heads = Vec::with_capacity(keys.len());
     for key in keys {
-        let meta = snapshot.head(key).await.expect("a head");
-        assert_eq!(snapshot.peek(key).expect("a look"), Peek::Known(meta), "{key}");
+        let meta = snapshot.meta(key).await.expect("a head");
+        assert_eq!(snapshot.cached(key).expect("cached metadata"), CachedMeta::Known(meta), "{key}");
         heads.push(meta);
     }
     heads
@@ -141,7 +143,7 @@ async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
         .map(|text| text.expect("a balance").parse().expect("a number"))
         .into();
     for (name, balance) in names.iter().zip([balances[0].saturating_sub(1), balances[1] + balances[0].min(1)]) {
-        let unchanged = Precondition::unchanged(snapshot.head(&key(name)).await.unwrap().map(|meta| meta.version));
+        let unchanged = Precondition::unchanged(snapshot.meta(&key(name)).await.unwrap().map(|meta| meta.version));
         changes.push(set_if(store, name, balance.to_string(), unchanged).await);
     }
     changes.push(check("closed", Precondition::absent()));
@@ -298,7 +300,7 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
         for ((seed, size), key) in (0..).zip(SIZES).zip(&keys) {
             let value = snapshot.get(key, None).await.unwrap().expect("a value of the snapshot");
             TestValue::new(seed, size).assert_is(value).await;
-            assert_eq!(later.head(key).await.unwrap().is_some(), round == 1 && *key == keys[8], "{key}");
+            assert_eq!(later.meta(key).await.unwrap().is_some(), round == 1 && *key == keys[8], "{key}");
         }
         for name in &names {
             put(&store, name, "newer").await;

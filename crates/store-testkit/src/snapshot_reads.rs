@@ -17,8 +17,8 @@ use super::{
     tools::{SIZES, get, key, list_keys, prefix, put, put_names},
 };
 use zarrd_store::{
-    ByteRange, Conditions, GetResult, Guarantees, Key, Peek, Precondition, Reads, Snapshot, SnapshotStore, StoreError,
-    Writes,
+    ByteRange, CachedMeta, Conditions, GetResult, Guarantees, Key, Precondition, Reads, Snapshot, SnapshotStore,
+    StoreError, Writes,
 };
 
 async fn snapshot(store: &impl SnapshotStore, keys: &[&str]) -> Box<dyn Snapshot> {
@@ -72,8 +72,8 @@ pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + Sna
     let snapshot = snapshot(&store, &["none", "a", "empty", "a"]).await;
     for at in ["a", "empty", "none"] {
         let meta = store.head(&key(at)).await.unwrap();
-        assert_eq!(snapshot.head(&key(at)).await.unwrap(), meta);
-        assert_eq!(snapshot.peek(&key(at)).unwrap(), Peek::Known(meta), "a look makes the metadata known");
+        assert_eq!(snapshot.meta(&key(at)).await.unwrap(), meta);
+        assert_eq!(snapshot.cached(&key(at)).unwrap(), CachedMeta::Known(meta), "a read makes the metadata known");
         assert_eq!(snapshot.meta(&key(at)).await.unwrap(), meta);
         assert_eq!(snapshot.get(&key(at), None).await.unwrap().map(|value| value.meta), meta);
     }
@@ -93,25 +93,25 @@ pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + SnapshotS
     let ends = snapshot(&store, &["a", "none"]).await;
     for other in ["a/b", "b", "b/c", "d", "none/either"] {
         let other = key(other);
-        assert_fails!(ends.peek(&other), StoreError::NotInSnapshot { key: reported } if reported == other);
-        assert_fails!(ends.head(&other).await, StoreError::NotInSnapshot { key: reported } if reported == other);
+        assert_fails!(ends.cached(&other), StoreError::NotInSnapshot { key: reported } if reported == other);
+        assert_fails!(ends.meta(&other).await, StoreError::NotInSnapshot { key: reported } if reported == other);
         let result = ends.get(&other, None).await;
         assert_fails!(result, StoreError::NotInSnapshot { key: reported } if reported == other);
     }
-    assert_eq!(ends.head(&key("none")).await.unwrap(), None);
+    assert_eq!(ends.meta(&key("none")).await.unwrap(), None);
     let empty = snapshot(&store, &[]).await;
-    assert_fails!(empty.head(&key("a")).await, StoreError::NotInSnapshot { .. });
+    assert_fails!(empty.meta(&key("a")).await, StoreError::NotInSnapshot { .. });
 }
 
-/// The first look at a key fixes what a snapshot says of it, whether it was for the metadata or the value.
-pub(super) async fn the_first_look_fixes_a_key(store: impl Storage + SnapshotStore) {
+/// The first read of a key in a snapshot fixes its version, whether it was of the metadata or the value.
+pub(super) async fn the_first_read_fixes_the_version_of_a_key(store: impl Storage + SnapshotStore) {
     put_names(&store, &["headed", "got", "removed"]).await;
     let snapshot = snapshot(&store, &["headed", "got", "removed", "absent", "unread"]).await;
     assert_eq!(&unless_changed(&store, snapshot.get(&key("got"), None).await).await.unwrap().unwrap()[..], b"got");
     let looked = ["headed", "got", "removed", "absent", "unread"];
     let mut before = Vec::new();
     for name in looked {
-        before.push(snapshot.head(&key(name)).await.unwrap());
+        before.push(snapshot.meta(&key(name)).await.unwrap());
     }
     assert_eq!(before.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false, false]);
     for round in 0..2 {
@@ -120,7 +120,7 @@ pub(super) async fn the_first_look_fixes_a_key(store: impl Storage + SnapshotSto
         }
         store.erase(&key("removed"), Precondition::none()).await.unwrap();
         for (name, before) in looked.iter().zip(&before) {
-            assert_eq!(snapshot.head(&key(name)).await.unwrap(), *before, "{name}");
+            assert_eq!(snapshot.meta(&key(name)).await.unwrap(), *before, "{name}");
             let expected = before.map(|_| Bytes::copy_from_slice(name.as_bytes()));
             match unless_changed(&store, snapshot.get(&key(name), None).await).await {
                 Some(read) => assert_eq!(read, expected, "{name}"),

@@ -6,9 +6,9 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::runtime;
 
 use super::{
-    Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, looks, model, needs::Need,
-    paging, persistence, precondition, prefix_snapshot, prefixes, puts, range, read, snapshot, tools::panic_message,
-    transaction, transaction_model, upload, watermark, write,
+    Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, model, needs::Need, paging,
+    persistence, precondition, prefix_snapshot, prefixes, puts, range, read, snapshot, snapshot_reads,
+    tools::panic_message, transaction, transaction_model, upload, watermark, write,
 };
 use zarrd_store::{SnapshotStore, TransactionalStore};
 
@@ -144,19 +144,19 @@ macro_rules! conformance_checks {
     };
     (snapshots, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
-            fresh looks::guarantees_do_not_contradict_each_other [];
-            fresh looks::stores_with_commits_have_watermarks [];
-            fresh looks::a_snapshot_reads_as_the_store_does [];
-            fresh looks::a_snapshot_has_only_its_keys [];
-            fresh looks::the_first_look_fixes_a_key [];
-            fresh looks::an_open_value_is_never_mixed [];
-            fresh looks::readers_see_one_value_or_a_change [];
-            fresh looks::reads_agree_with_a_model [Listings];
+            fresh snapshot_reads::guarantees_do_not_contradict_each_other [];
+            fresh snapshot_reads::stores_with_commits_have_watermarks [];
+            fresh snapshot_reads::a_snapshot_reads_as_the_store_does [];
+            fresh snapshot_reads::a_snapshot_has_only_its_keys [];
+            fresh snapshot_reads::the_first_read_fixes_the_version_of_a_key [];
+            fresh snapshot_reads::an_open_value_is_never_mixed [];
+            fresh snapshot_reads::readers_see_one_value_or_a_change [];
+            fresh snapshot_reads::reads_agree_with_a_model [Listings];
         }
     };
     (transactional, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
-            fresh looks::transactional_stores_guarantee_commits [];
+            fresh snapshot_reads::transactional_stores_guarantee_commits [];
             fresh transaction::a_staged_value_is_invisible [];
             fresh transaction::a_staged_value_that_is_dropped_is_discarded [];
             fresh transaction::staged_values_of_every_size_can_be_committed [];

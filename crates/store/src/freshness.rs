@@ -10,7 +10,7 @@ task_local! {
 /// Runs a request whose reads use no cached answer that was asked for before a time; `None` is any time.
 ///
 /// Only its own reads compare the time: what is cached stays as it is for others, and what these reads find is cached
-/// for all. A [snapshot](crate::SnapshotStore) remembers the time at which it was made under, so its reads compare it
+/// for all. A [snapshot](crate::SnapshotStore) keeps the time under which it was taken, so its reads compare it
 /// in whatever task they are made.
 pub fn not_before<F: Future>(time: Option<Instant>, request: F) -> TaskLocalFuture<Option<Instant>, F> {
     NOT_BEFORE.scope(time, request)

@@ -8,31 +8,31 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore, PageRequest, Peek,
-    Prefix, ReadableStore, Recall, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, Watermark, freshness,
-    not_before,
+    ByteRange, CachedMeta, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore,
+    MetadataCache, PageRequest, Prefetch, Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError, ValueMeta,
+    Version, Watermark, freshness, not_before,
 };
 
 /// A [`SnapshotStore`] over a store without commits, whose values other programs may change at any time. Clones share
 /// one store.
 ///
-/// A snapshot of it fixes the version of a key, or the absence of its value, when it first looks at that key. A later
+/// A snapshot of it fixes the version of a key, or the absence of its value, when the key is first read in it. A later
 /// read that finds another version fails with [`StoreError::Changed`], so that no answer is put together from two
 /// values of one key. Values of different keys may be of different moments.
 ///
-/// A snapshot remembers what it was taken of and what it saw there: its memory grows with the number of its keys.
-/// [`Snapshot::begin`] begins to read a value, unless another snapshot has begun to or 32 others have been begun. What a
-/// snapshot has begun serves any other that wants that version.
+/// The memory of a snapshot grows with the number of its keys. [`Prefetch::Value`] requests a value, unless another
+/// snapshot prefetches it or 32 others are prefetched. What one snapshot has prefetched serves any other that reads that
+/// version.
 pub struct Keyed<S> {
     store: Arc<S>,
     guarantees: Guarantees,
-    beginnings: Beginnings,
+    prefetched: PrefetchedValues,
 }
 
 impl<S: ReadableStore + ListableStore + 'static> Keyed<S> {
     /// Wraps a store that has these guarantees.
     pub fn new(store: S, guarantees: Guarantees) -> Self {
-        Self { store: Arc::new(store), guarantees, beginnings: Beginnings::default() }
+        Self { store: Arc::new(store), guarantees, prefetched: PrefetchedValues::default() }
     }
 
     /// The wrapped store.
@@ -40,12 +40,12 @@ impl<S: ReadableStore + ListableStore + 'static> Keyed<S> {
         &self.store
     }
 
-    fn snapshot_with(&self, looks: KeyMap<Peek>) -> Box<dyn Snapshot> {
+    fn snapshot_with(&self, known: KeyMap<CachedMeta>) -> Box<dyn Snapshot> {
         Box::new(KeyedSnapshot {
             store: Arc::clone(&self.store),
-            looks: Mutex::new(looks),
-            beginnings: self.beginnings.clone(),
-            begun: Mutex::default(),
+            known: Mutex::new(known),
+            prefetched: self.prefetched.clone(),
+            held: Mutex::default(),
             not_before: freshness::current(),
         })
     }
@@ -53,7 +53,7 @@ impl<S: ReadableStore + ListableStore + 'static> Keyed<S> {
 
 impl<S> Clone for Keyed<S> {
     fn clone(&self) -> Self {
-        Self { store: Arc::clone(&self.store), guarantees: self.guarantees, beginnings: self.beginnings.clone() }
+        Self { store: Arc::clone(&self.store), guarantees: self.guarantees, prefetched: self.prefetched.clone() }
     }
 }
 
@@ -73,29 +73,17 @@ impl<S: ReadableStore + ListableStore + 'static> ReadableStore for Keyed<S> {
         self.store.head(key).await
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,
         version: Version,
     ) -> Result<Option<GetResult>, StoreError> {
-        self.store.get_at(key, range, version).await
+        self.store.get_if_match(key, range, version).await
     }
 
-    fn remembered(&self, key: &Key) -> Peek {
-        self.store.remembered(key)
-    }
-
-    fn recall(&self) -> Option<Recall<'_>> {
-        self.store.recall()
-    }
-
-    fn remembers(&self) -> bool {
-        self.store.remembers()
-    }
-
-    fn note_absent(&self, key: &Key, asked: Instant) {
-        self.store.note_absent(key, asked);
+    fn metadata_cache(&self) -> Option<&dyn MetadataCache> {
+        self.store.metadata_cache()
     }
 }
 
@@ -117,15 +105,15 @@ impl<S: ReadableStore + ListableStore + 'static> SnapshotStore for Keyed<S> {
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        let mut looks = KeyMap::new("", keys.len());
-        keys.iter().for_each(|key| looks.insert(key.clone(), Peek::Unknown));
-        Ok(self.snapshot_with(looks))
+        let mut known = KeyMap::new("", keys.len());
+        keys.iter().for_each(|key| known.insert(key.clone(), CachedMeta::Unknown));
+        Ok(self.snapshot_with(known))
     }
 
     async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
-        let mut looks = KeyMap::new(keys.common_prefix(), 0);
-        keys.for_each(&mut |key| looks.insert(key, Peek::Unknown));
-        Ok(self.snapshot_with(looks))
+        let mut known = KeyMap::new(keys.common_prefix(), 0);
+        keys.for_each(&mut |key| known.insert(key, CachedMeta::Unknown));
+        Ok(self.snapshot_with(known))
     }
 
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
@@ -136,180 +124,192 @@ impl<S: ReadableStore + ListableStore + 'static> SnapshotStore for Keyed<S> {
 /// A snapshot of a [`Keyed`] store.
 struct KeyedSnapshot<S> {
     store: Arc<S>,
-    /// The keys of the snapshot, with what the first look at each found.
-    looks: Mutex<KeyMap<Peek>>,
-    beginnings: Beginnings,
-    /// Those of this snapshot.
-    begun: Mutex<Vec<Beginning>>,
-    /// The time of the request that made the snapshot, before which no cached answer may have been asked for.
+    /// The keys of the snapshot, with what the first read of each found.
+    known: Mutex<KeyMap<CachedMeta>>,
+    prefetched: PrefetchedValues,
+    /// The values that this snapshot has prefetched.
+    held: Mutex<Vec<PrefetchSlot>>,
+    /// The time of the request that made the snapshot, before which no cached answer may have been requested.
     not_before: Option<Instant>,
 }
 
 impl<S> KeyedSnapshot<S> {
-    /// Remembers what a look at a key found, if it is the first one. Fails if it contradicts the first one.
-    fn look(&self, key: &Key, found: Option<ValueMeta>) -> Result<Option<ValueMeta>, StoreError> {
-        let mut looks = self.looks.lock();
-        let look = looks.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
-        match *look {
-            Peek::Unknown => *look = Peek::Known(found),
-            Peek::Known(first) if first.map(|meta| meta.version) == found.map(|meta| meta.version) => {}
-            Peek::Known(_) => return Err(StoreError::Changed { key: key.clone() }),
+    /// Records what a read of a key found, if it is the first one. Fails if it contradicts the first one.
+    fn record(&self, key: &Key, found: Option<ValueMeta>) -> Result<Option<ValueMeta>, StoreError> {
+        let mut known = self.known.lock();
+        let entry = known.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
+        match *entry {
+            CachedMeta::Unknown => *entry = CachedMeta::Known(found),
+            CachedMeta::Known(first) if first.map(|meta| meta.version) == found.map(|meta| meta.version) => {}
+            CachedMeta::Known(_) => return Err(StoreError::Changed { key: key.clone() }),
         }
         Ok(found)
     }
 }
 
-#[async_trait]
-impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
-    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        let mut looks = self.looks.lock();
-        let look = looks.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
-        if *look == Peek::Unknown {
-            // That the store remembers it counts as a look.
-            *look = freshness::under(self.not_before, || self.store.remembered(key));
-        }
-        Ok(*look)
+impl<S: ReadableStore> KeyedSnapshot<S> {
+    /// Requests the value of a key, unless it is prefetched already or too many are, and keeps it for
+    /// [`get`](Snapshot::get).
+    async fn prefetch(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        let Some(slot) = self.prefetched.reserve(key) else { return self.head(key).await };
+        let Some(value) = self.read(key, None).await? else { return Ok(None) };
+        let meta = value.meta;
+        slot.fill(value);
+        self.held.lock().push(slot);
+        Ok(Some(meta))
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        match self.peek(key)? {
-            Peek::Known(meta) => Ok(meta),
-            Peek::Unknown => {
-                let found = not_before(self.not_before, self.store.head(key)).await?;
-                self.look(key, found)
-            }
-        }
+        let found = not_before(self.not_before, self.store.head(key)).await?;
+        self.record(key, found)
     }
 
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        let result = match self.peek(key)? {
-            Peek::Known(None) => return Ok(None),
-            Peek::Known(Some(meta)) => match self.beginnings.take(key, range, meta.version) {
+    async fn read(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        let result = match self.cached(key)? {
+            CachedMeta::Known(None) => return Ok(None),
+            CachedMeta::Known(Some(meta)) => match self.prefetched.take(key, range, meta.version) {
                 Some(value) => return Ok(Some(value)),
-                None => not_before(self.not_before, self.store.get_at(key, range, meta.version)).await,
+                None => not_before(self.not_before, self.store.get_if_match(key, range, meta.version)).await,
             },
-            Peek::Unknown => not_before(self.not_before, self.store.get(key, range)).await,
+            CachedMeta::Unknown => not_before(self.not_before, self.store.get(key, range)).await,
         };
         match result {
             Ok(found) => {
-                self.look(key, found.as_ref().map(|value| value.meta))?;
+                self.record(key, found.as_ref().map(|value| value.meta))?;
                 Ok(found)
             }
-            // A value that was replaced by a shorter one has changed, whatever was asked of it.
+            // A value that was replaced by a shorter one has changed, whatever range is read.
             Err(StoreError::RangeNotSatisfiable { meta }) => {
-                self.look(key, Some(meta))?;
+                self.record(key, Some(meta))?;
                 Err(StoreError::RangeNotSatisfiable { meta })
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        if let Peek::Known(meta) = self.peek(key)? {
-            return Ok(meta);
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
+        let mut known = self.known.lock();
+        let entry = known.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
+        if let (CachedMeta::Unknown, Some(cache)) = (*entry, self.store.metadata_cache()) {
+            // Cached metadata that the snapshot returns count as its first read.
+            *entry = freshness::under(self.not_before, || cache.cached(key));
         }
-        let Some(beginning) = self.beginnings.begin(key) else { return self.head(key).await };
-        let Some(value) = self.get(key, None).await? else { return Ok(None) };
-        let meta = value.meta;
-        beginning.hold(value);
-        self.begun.lock().push(beginning);
-        Ok(Some(meta))
+        Ok(*entry)
+    }
+}
+
+#[async_trait]
+impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
+        self.cached(key)
     }
 
-    fn recall(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
-        let Some(mut recall) = self.store.recall() else { return Ok(()) };
+    async fn stat(&self, key: &Key, prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError> {
+        match (self.cached(key)?, prefetch) {
+            (CachedMeta::Known(meta), _) => Ok(meta),
+            (CachedMeta::Unknown, Prefetch::Nothing) => self.head(key).await,
+            (CachedMeta::Unknown, Prefetch::Value) => self.prefetch(key).await,
+        }
+    }
+
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        self.read(key, range).await
+    }
+
+    fn load_cached(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
+        let Some(mut cached) = self.store.metadata_cache().and_then(MetadataCache::reader) else { return Ok(()) };
         let mut missing = None;
-        keys.for_each(&mut |key| match self.looks.lock().get_mut(&key) {
-            Some(look) if *look == Peek::Unknown => *look = recall(&key),
+        keys.for_each(&mut |key| match self.known.lock().get_mut(&key) {
+            Some(entry) if *entry == CachedMeta::Unknown => *entry = cached(&key),
             Some(_) => {}
             None => missing = Some(key),
         });
         missing.map_or(Ok(()), |key| Err(StoreError::NotInSnapshot { key }))
     }
 
-    fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {
-        if self.peek(key)? == Peek::Unknown {
-            self.look(key, found)?;
-            if found.is_none() {
-                self.store.note_absent(key, asked);
+    fn insert_listed(&self, key: &Key, found: Option<ValueMeta>, requested: Instant) -> Result<(), StoreError> {
+        if self.cached(key)? == CachedMeta::Unknown {
+            self.record(key, found)?;
+            if let (None, Some(cache)) = (found, self.store.metadata_cache()) {
+                cache.insert_absent(key, requested);
             }
         }
         Ok(())
     }
 }
 
-/// The most values that all snapshots of a store have begun to read: each has a connection.
-const MAX_BEGUN: usize = 32;
+/// The maximum number of values that all snapshots of a store have prefetched: each has a connection.
+const MAX_PREFETCHED: usize = 32;
 
-/// The values that snapshots of a store have begun to read, by key.
+/// The values that snapshots of a store have prefetched, by key.
 #[derive(Clone, Default)]
-struct Beginnings(Arc<Mutex<BegunValues>>);
+struct PrefetchedValues(Arc<Mutex<Slots>>);
 
 #[derive(Default)]
-struct BegunValues {
+struct Slots {
     next_id: u64,
-    values: HashMap<Key, BegunValue>,
+    values: HashMap<Key, Slot>,
 }
 
-struct BegunValue {
+struct Slot {
     id: u64,
-    /// The value; `None` while it is asked for, and while it is read.
+    /// The value; `None` while it is requested, and while it is read.
     value: Option<GetResult>,
 }
 
-/// A value that a snapshot has begun to read, or that is being read: it is forgotten when the first of these is dropped.
-struct Beginning {
-    all: Beginnings,
+/// A value that a snapshot has prefetched, or that is being read. Dropping the first of these removes it.
+struct PrefetchSlot {
+    all: PrefetchedValues,
     key: Key,
     id: u64,
 }
 
-impl Beginnings {
-    /// Begins to read a value; `None` if that was begun already, or if too many are.
-    fn begin(&self, key: &Key) -> Option<Beginning> {
-        let mut begun = self.0.lock();
-        if begun.values.len() >= MAX_BEGUN || begun.values.contains_key(key) {
+impl PrefetchedValues {
+    /// Reserves the place of a value that is to be prefetched; `None` if it has one already, or if none is left.
+    fn reserve(&self, key: &Key) -> Option<PrefetchSlot> {
+        let mut slots = self.0.lock();
+        if slots.values.len() >= MAX_PREFETCHED || slots.values.contains_key(key) {
             return None;
         }
-        let id = begun.next_id;
-        begun.next_id = id.wrapping_add(1);
-        begun.values.insert(key.clone(), BegunValue { id, value: None });
-        Some(Beginning { all: self.clone(), key: key.clone(), id })
+        let id = slots.next_id;
+        slots.next_id = id.wrapping_add(1);
+        slots.values.insert(key.clone(), Slot { id, value: None });
+        Some(PrefetchSlot { all: self.clone(), key: key.clone(), id })
     }
 
-    /// Takes a value that was begun, if it has this version and the range is all of it.
+    /// Takes a prefetched value, if it has this version and the range is all of it.
     fn take(&self, key: &Key, range: Option<ByteRange>, version: Version) -> Option<GetResult> {
-        let mut begun = self.0.lock();
-        let BegunValue { id, value } = begun.values.get_mut(key)?;
+        let mut slots = self.0.lock();
+        let Slot { id, value } = slots.values.get_mut(key)?;
         let is_wanted = |value: &mut GetResult| {
             let size = value.meta.size;
             value.meta.version == version && range.is_none_or(|range| range.resolve(size) == Some(0..size))
         };
         let value = value.take_if(is_wanted)?;
-        let reading = Beginning { all: self.clone(), key: key.clone(), id: *id };
+        let slot = PrefetchSlot { all: self.clone(), key: key.clone(), id: *id };
         let stream = value.stream.inspect(move |_| {
-            let _held = &reading;
+            let _held = &slot;
         });
         Some(GetResult { stream: stream.boxed(), ..value })
     }
 }
 
-impl Beginning {
-    /// Keeps the value until a snapshot takes it.
-    fn hold(&self, value: GetResult) {
-        if let Some(begun) = self.all.0.lock().values.get_mut(&self.key).filter(|begun| begun.id == self.id) {
-            begun.value = Some(value);
+impl PrefetchSlot {
+    /// Holds the value until a snapshot takes it.
+    fn fill(&self, value: GetResult) {
+        if let Some(slot) = self.all.0.lock().values.get_mut(&self.key).filter(|slot| slot.id == self.id) {
+            slot.value = Some(value);
         }
     }
 }
 
-impl Drop for Beginning {
+impl Drop for PrefetchSlot {
     fn drop(&mut self) {
-        let mut begun = self.all.0.lock();
-        if begun.values.get(&self.key).is_some_and(|begun| begun.id == self.id) {
-            let forgotten = begun.values.remove(&self.key);
+        let mut slots = self.all.0.lock();
+        if slots.values.get(&self.key).is_some_and(|slot| slot.id == self.id) {
+            let removed = slots.values.remove(&self.key);
             // A connection is closed without the lock.
-            drop((begun, forgotten));
+            drop((slots, removed));
         }
     }
 }
@@ -340,60 +340,60 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn value_that_was_begun_is_read_as_it_was() {
+    async fn prefetched_value_is_read_although_it_was_replaced() {
         let (memory, keyed, snapshot) = fixture(&["a".to_owned()]).await;
-        let begun = snapshot.begin(&key("a")).await.unwrap().unwrap();
-        assert_eq!(keyed.beginnings.0.lock().values.len(), 1);
+        let prefetched = snapshot.stat(&key("a"), Prefetch::Value).await.unwrap().unwrap();
+        assert_eq!(keyed.prefetched.0.lock().values.len(), 1);
         put(&memory, "a", "another").await;
         let part = snapshot.get(&key("a"), ByteRange::bounded(1, 3).ok()).await;
-        assert!(matches!(part, Err(StoreError::Changed { .. })), "a part is asked for");
+        assert!(matches!(part, Err(StoreError::Changed { .. })), "a part is not prefetched");
         let value = snapshot.get(&key("a"), ByteRange::bounded(0, 5).ok()).await.unwrap().unwrap();
-        assert_eq!(value.meta, begun);
+        assert_eq!(value.meta, prefetched);
         assert_eq!(value.bytes().await.unwrap(), "value");
-        assert!(keyed.beginnings.0.lock().values.is_empty(), "it has been read");
+        assert!(keyed.prefetched.0.lock().values.is_empty(), "it has been read");
         assert!(matches!(snapshot.get(&key("a"), None).await, Err(StoreError::Changed { .. })), "it is read once");
     }
 
     #[tokio::test]
-    async fn value_that_another_snapshot_began_is_read_if_it_is_the_same() {
+    async fn prefetched_value_is_read_in_another_snapshot_of_the_same_version() {
         let (memory, keyed, snapshot) = fixture(&["a".to_owned()]).await;
-        let begun = snapshot.begin(&key("a")).await.unwrap();
+        let prefetched = snapshot.stat(&key("a"), Prefetch::Value).await.unwrap();
         let (same, unaware) = (keyed.snapshot(&[key("a")]).await.unwrap(), keyed.snapshot(&[key("a")]).await.unwrap());
-        assert_eq!(same.begin(&key("a")).await.unwrap(), begun);
+        assert_eq!(same.stat(&key("a"), Prefetch::Value).await.unwrap(), prefetched);
         put(&memory, "a", "another").await;
         let current = unaware.get(&key("a"), None).await.unwrap().unwrap();
-        assert_eq!(current.bytes().await.unwrap(), "another", "it may be newer than what was begun");
+        assert_eq!(current.bytes().await.unwrap(), "another", "it may be newer than the prefetched one");
         let value = same.get(&key("a"), None).await.unwrap().unwrap();
         drop(snapshot);
-        assert_eq!((value.meta, value.bytes().await.unwrap()), (begun.unwrap(), "value".into()));
-        assert!(keyed.beginnings.0.lock().values.is_empty());
+        assert_eq!((value.meta, value.bytes().await.unwrap()), (prefetched.unwrap(), "value".into()));
+        assert!(keyed.prefetched.0.lock().values.is_empty());
     }
 
     #[tokio::test]
-    async fn few_values_are_begun_and_each_once() {
-        let names: Vec<String> = (0..MAX_BEGUN + 3).map(|number| format!("k/{number}")).collect();
+    async fn few_values_are_prefetched_and_each_once() {
+        let names: Vec<String> = (0..MAX_PREFETCHED + 3).map(|number| format!("k/{number}")).collect();
         let (_, keyed, snapshot) = fixture(&names).await;
-        let begin_all = async |snapshot: &dyn Snapshot| {
+        let prefetch_all = async |snapshot: &dyn Snapshot| {
             for name in &names {
-                assert_eq!(snapshot.begin(&key(name)).await.unwrap().unwrap().size, 5);
+                assert_eq!(snapshot.stat(&key(name), Prefetch::Value).await.unwrap().unwrap().size, 5);
             }
-            keyed.beginnings.0.lock().values.len()
+            keyed.prefetched.0.lock().values.len()
         };
-        assert_eq!(begin_all(&*snapshot).await, MAX_BEGUN);
+        assert_eq!(prefetch_all(&*snapshot).await, MAX_PREFETCHED);
         let other = keyed.snapshot(&names.iter().map(|name| key(name)).collect::<Vec<_>>()).await.unwrap();
-        assert_eq!(begin_all(&*other).await, MAX_BEGUN);
+        assert_eq!(prefetch_all(&*other).await, MAX_PREFETCHED);
         drop(snapshot);
-        assert!(keyed.beginnings.0.lock().values.is_empty(), "the other one has looked at them only");
+        assert!(keyed.prefetched.0.lock().values.is_empty(), "the other one has their metadata only");
     }
 
     #[tokio::test]
-    async fn nothing_is_begun_of_what_is_absent_or_known() {
+    async fn absent_and_known_values_are_not_prefetched() {
         let (memory, keyed, snapshot) = fixture(&["a".to_owned(), "b".to_owned()]).await;
         memory.erase(&key("b"), Precondition::none()).await.unwrap();
-        assert_eq!(snapshot.begin(&key("b")).await.unwrap(), None);
-        let known = snapshot.head(&key("a")).await.unwrap();
-        assert_eq!(snapshot.begin(&key("a")).await.unwrap(), known);
-        assert!(keyed.beginnings.0.lock().values.is_empty());
-        assert!(matches!(snapshot.begin(&key("c")).await, Err(StoreError::NotInSnapshot { .. })));
+        assert_eq!(snapshot.stat(&key("b"), Prefetch::Value).await.unwrap(), None);
+        let known = snapshot.meta(&key("a")).await.unwrap();
+        assert_eq!(snapshot.stat(&key("a"), Prefetch::Value).await.unwrap(), known);
+        assert!(keyed.prefetched.0.lock().values.is_empty());
+        assert!(matches!(snapshot.stat(&key("c"), Prefetch::Value).await, Err(StoreError::NotInSnapshot { .. })));
     }
 }

@@ -14,7 +14,7 @@
 //! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically |
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
-//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`Rechecked`] between the two remembers for some seconds what
+//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`CachedStore`] between the two caches for some seconds what
 //! was read. [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
 //!
 //! # Lifecycle of a value
@@ -48,6 +48,7 @@
 //! [`Cursor`]; code behind them relies on it.
 
 mod blocking;
+mod cached_store;
 mod change;
 mod error;
 mod freshness;
@@ -59,12 +60,12 @@ mod keyed;
 mod list;
 mod memory;
 mod meta;
+mod metadata_cache;
 mod mounts;
 mod page;
 mod random;
 mod range;
 mod recheck;
-mod rechecked;
 mod retry;
 mod served;
 mod shared;
@@ -80,6 +81,7 @@ mod watermark;
 mod wrapper;
 
 pub use blocking::run_blocking;
+pub use cached_store::CachedStore;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use freshness::not_before;
@@ -91,16 +93,16 @@ pub use keyed::Keyed;
 pub use list::{count_keys, list_all};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
+pub use metadata_cache::{CachedMeta, MetadataCache, MetadataReader};
 pub use mounts::{MAX_MOUNT_WAIT, MountFailure, MountName, MountNameError, Mounts};
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
-pub use rechecked::Rechecked;
 pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{
-    DiskSpace, KeySource, ListableStore, Looks, Peek, PrefixSnapshot, ReadableStore, Recall, Snapshot, SnapshotStore,
+    DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore, StatMany,
     TransactionalStore, WriteableStore,
 };
 pub use turns::{KeyTurn, KeyTurns};

@@ -30,10 +30,10 @@ use self::{
     state::{Child, State, Stored},
 };
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees, Intent,
-    IntentError, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Peek,
-    Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError,
-    TransactionalStore, ValueMeta, Watermark, WriteableStore, random::random,
+    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees,
+    Intent, IntentError, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest,
+    Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged,
+    StoreError, TransactionalStore, ValueMeta, Watermark, WriteableStore, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -362,11 +362,11 @@ impl MemorySnapshot {
 
 #[async_trait]
 impl Snapshot for MemorySnapshot {
-    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        Ok(Peek::Known(self.stored(key)?.map(|stored| stored.meta)))
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
+        Ok(CachedMeta::Known(self.stored(key)?.map(|stored| stored.meta)))
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+    async fn stat(&self, key: &Key, _prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError> {
         Ok(self.stored(key)?.map(|stored| stored.meta))
     }
 

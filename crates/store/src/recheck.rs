@@ -1,15 +1,15 @@
-//! The time for which something is remembered.
+//! The time for which metadata and documents are cached.
 
 use std::{fmt, str::FromStr, time::Duration};
 
-/// The time after which the store asks again for what it remembers of data that other programs write.
+/// The time after which cached metadata and documents of data that other programs write are revalidated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recheck {
-    /// It is asked each time: nothing is remembered.
+    /// At once: nothing is cached.
     Always,
-    /// It is asked again after this time, which is not zero.
+    /// After this time, which is not zero.
     After(Duration),
-    /// It is not asked again: the data do not change.
+    /// Not at all: the data do not change.
     Never,
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::time::Instant;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore, Recall,
+    ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, MetadataCache, PageRequest, Prefix, ReadableStore,
     StoreError, ValueMeta, Version,
 };
 
@@ -20,29 +19,17 @@ impl<S: ReadableStore + ?Sized> ReadableStore for Arc<S> {
         (**self).head(key).await
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,
         version: Version,
     ) -> Result<Option<GetResult>, StoreError> {
-        (**self).get_at(key, range, version).await
+        (**self).get_if_match(key, range, version).await
     }
 
-    fn remembered(&self, key: &Key) -> Peek {
-        (**self).remembered(key)
-    }
-
-    fn recall(&self) -> Option<Recall<'_>> {
-        (**self).recall()
-    }
-
-    fn remembers(&self) -> bool {
-        (**self).remembers()
-    }
-
-    fn note_absent(&self, key: &Key, asked: Instant) {
-        (**self).note_absent(key, asked);
+    fn metadata_cache(&self) -> Option<&dyn MetadataCache> {
+        (**self).metadata_cache()
     }
 }
 

@@ -18,13 +18,13 @@ use futures::{
 use tokio::time::Instant;
 
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    PageRequest, Payload, Precondition, Prefix, PutResult, Reads, Staged, StoreError, ValueMeta, Version, WaitTimes,
-    Watermark,
+    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
+    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, Staged, StoreError,
+    ValueMeta, Version, WaitTimes, Watermark,
 };
 
-/// The number of keys of a snapshot that are asked for at a time.
-const CONCURRENT_LOOKS: usize = 64;
+/// The number of concurrent requests for the metadata of the keys of a snapshot.
+const CONCURRENT_STATS: usize = 64;
 
 /// Reads values.
 #[async_trait]
@@ -52,7 +52,7 @@ pub trait ReadableStore: Send + Sync {
     ///
     /// If the value has another version, the store may fail with [`StoreError::Changed`], which saves reading it. It
     /// may as well return the value: callers compare the version. By default it is that of `get`.
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,
@@ -61,35 +61,11 @@ pub trait ReadableStore: Send + Sync {
         self.get(key, range).await
     }
 
-    /// The metadata of the value of `key` as far as the store remembers them and need not ask again, within its
-    /// [`Guarantees::staleness`]. By default it remembers nothing.
-    ///
-    /// The metadata go together with [`get_at`](Self::get_at): if the value has changed meanwhile, that method
-    /// fails with [`StoreError::Changed`] or returns another version, and the store no longer remembers the old one.
-    fn remembered(&self, _key: &Key) -> Peek {
-        Peek::Unknown
-    }
-
-    /// A function that tells the current metadata of one key after another as far as the store can at once, if keys that
-    /// follow each other in a listing take less time so. What it does not tell, [`head`](Self::head) does. By default
-    /// there is none.
-    fn recall(&self) -> Option<Recall<'_>> {
+    /// Returns the metadata that the store can return at once. None by default.
+    fn metadata_cache(&self) -> Option<&dyn MetadataCache> {
         None
     }
-
-    /// True if the store [remembers](Self::remembered) what it reads, so that two looks at a key, one after the other,
-    /// cost one request.
-    fn remembers(&self) -> bool {
-        false
-    }
-
-    /// Takes note that a listing which was asked for at `asked` has not shown `key`, so that the store may
-    /// [remember](Self::remembered) it. By default it remembers nothing.
-    fn note_absent(&self, _key: &Key, _asked: Instant) {}
 }
-
-/// Tells the metadata of one key after another as far as a store can at once.
-pub type Recall<'s> = Box<dyn FnMut(&Key) -> Peek + Send + 's>;
 
 /// Sets and erases values.
 #[async_trait]
@@ -290,48 +266,49 @@ pub trait KeySource: Send + Sync {
     fn for_each(&self, visit: &mut dyn FnMut(Key));
 }
 
-/// The values of some keys: as of one commit, or each as of the first look at it.
+/// The values of some keys: as of one commit, or each as of its first read in the snapshot.
 ///
 /// Every method fails with [`StoreError::NotInSnapshot`] if the snapshot was not taken of the key.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
-    /// The metadata of the value of `key` as far as they are known without asking a disk or server. Each look at a key
-    /// makes them known. Those of a snapshot as of one commit always are.
-    ///
-    /// A caller asks for them by `meta`, which costs no allocation if they are known.
-    fn peek(&self, key: &Key) -> Result<Peek, StoreError>;
+    /// Returns the metadata of the value of `key` that the snapshot has or its store has cached. A snapshot as of one
+    /// commit always has them; any other has those of the keys that were read in it.
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError>;
 
     /// Returns the metadata of the value of `key`, or `None` if it had no value.
     ///
-    /// Later calls return the same, even if the value was changed meanwhile.
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
+    /// - Later calls return the same, even if the value was changed meanwhile.
+    /// - With [`Prefetch::Value`] a request for the metadata may be one for the value, which the next
+    ///   [`get`](Self::get) of all of it continues. All snapshots of a store together prefetch few values, and no bytes
+    ///   of these before they are read.
+    async fn stat(&self, key: &Key, prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError>;
 
     /// Reads a value of the snapshot like [`ReadableStore::get`].
     ///
-    /// Fails with [`StoreError::Changed`] if the snapshot looked at the key before and it has another value now. A
+    /// Fails with [`StoreError::Changed`] if the key was read in the snapshot before and has another value now. A
     /// snapshot as of one commit does not: it reads the value of that commit.
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
 
-    /// Looks at a key like [`head`](Self::head), for a caller that is about to read all of its value: if each look is a
-    /// request, it may be the one for the value, which the next [`get`](Self::get) of all of it continues. By default it
-    /// is `head`.
-    ///
-    /// All snapshots of a store together begin to read few values, and no bytes of these before they are asked for.
-    async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.head(key).await
-    }
-
-    /// Looks at keys that follow each other in a listing, as far as the store can at once, so that
-    /// [`peek`](Self::peek) knows them. By default nothing is done.
-    fn recall(&self, _keys: &dyn KeySource) -> Result<(), StoreError> {
+    /// Adds the metadata of keys that follow each other in a listing, if the store has a
+    /// [`MetadataReader`](crate::MetadataReader). Has no effect by default.
+    fn load_cached(&self, _keys: &dyn KeySource) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Takes what a listing of the store, asked for at `asked`, has shown of `key` as the first look at it. By default
-    /// nothing is done, as in a snapshot of one commit, which knows its keys.
-    fn note_listed(&self, _key: &Key, _found: Option<ValueMeta>, _asked: Instant) -> Result<(), StoreError> {
+    /// Adds what a listing of the store, requested at `requested`, contains of `key`, unless the snapshot has its metadata.
+    /// Has no effect by default, as in a snapshot as of one commit.
+    fn insert_listed(&self, _key: &Key, _found: Option<ValueMeta>, _requested: Instant) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// What [`Snapshot::stat`] requests in addition to the metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetch {
+    /// Nothing.
+    Nothing,
+    /// All of the value, which is read next.
+    Value,
 }
 
 /// Everything below a prefix as of one commit: a store that can be read and listed, and does not change.
@@ -371,44 +348,35 @@ pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
     }
 }
 
-/// The metadata of a value in a snapshot, as far as they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peek {
-    /// The metadata; `None` if the key had no value.
-    Known(Option<ValueMeta>),
-    /// Nobody has looked at the key yet: [`Snapshot::head`] does.
-    Unknown,
-}
-
 impl dyn Snapshot + '_ {
-    /// The metadata of the value of `key` like [`Snapshot::head`]: at once if they are known.
+    /// Returns the metadata of the value of `key`: cached ones without an allocation, others by [`Snapshot::stat`].
     pub async fn meta(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        match self.peek(key)? {
-            Peek::Known(meta) => Ok(meta),
-            Peek::Unknown => self.head(key).await,
+        match self.cached(key)? {
+            CachedMeta::Known(meta) => Ok(meta),
+            CachedMeta::Unknown => self.stat(key, Prefetch::Nothing).await,
         }
     }
 
-    /// Makes the metadata of keys known: a few at a time are asked for. Nothing is allocated if they are known.
-    pub fn look_at<'a>(&'a self, keys: impl IntoIterator<Item = &'a Key>) -> Looks<'a> {
+    /// Requests the metadata of the keys that are not cached, a few at a time. Nothing is allocated if all are.
+    pub fn stat_many<'a>(&'a self, keys: impl IntoIterator<Item = &'a Key>) -> StatMany<'a> {
         let mut unknown = Vec::new();
         for key in keys {
-            match self.peek(key) {
-                Ok(Peek::Known(_)) => {}
-                Ok(Peek::Unknown) => unknown.push(self.head(key)),
+            match self.cached(key) {
+                Ok(CachedMeta::Known(_)) => {}
+                Ok(CachedMeta::Unknown) => unknown.push(self.stat(key, Prefetch::Nothing)),
                 Err(error) => return Either::Left(future::ready(Err(error))),
             }
         }
         if unknown.is_empty() {
             return Either::Left(future::ready(Ok(())));
         }
-        let looks = stream::iter(unknown).buffer_unordered(CONCURRENT_LOOKS);
-        Either::Right(looks.try_for_each(|_| future::ready(Ok(()))).boxed())
+        let requests = stream::iter(unknown).buffer_unordered(CONCURRENT_STATS);
+        Either::Right(requests.try_for_each(|_| future::ready(Ok(()))).boxed())
     }
 }
 
-/// Looks at keys that are under way, or none.
-pub type Looks<'a> = Either<Ready<Result<(), StoreError>>, BoxFuture<'a, Result<(), StoreError>>>;
+/// The requests of [`stat_many`](trait.Snapshot.html#method.stat_many).
+pub type StatMany<'a> = Either<Ready<Result<(), StoreError>>, BoxFuture<'a, Result<(), StoreError>>>;
 
 impl fmt::Debug for dyn SnapshotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

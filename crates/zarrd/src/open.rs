@@ -10,7 +10,7 @@ use std::{
 use zarrd_array::Arrays;
 use zarrd_client::HttpStore;
 use zarrd_store::{
-    Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck, Rechecked,
+    CachedStore, Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck,
     SnapshotStore, StoreError,
 };
 use zarrd_store_dir::DirStore;
@@ -241,7 +241,7 @@ async fn open_files(files: &FilesLocation, private: &[PathBuf]) -> Result<Arc<dy
         .private(private.iter().cloned());
     let store = DirStore::open(&absolute, options).await.map_err(failed)?;
     let guarantees = Guarantees { consolidated: *consolidated, ..store.guarantees() };
-    Ok(rechecked(store, guarantees, *recheck))
+    Ok(cached(store, guarantees, *recheck))
 }
 
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
@@ -250,7 +250,7 @@ async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStor
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
     let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
-    Ok(rechecked(store, guarantees, url.recheck()))
+    Ok(cached(store, guarantees, url.recheck()))
 }
 
 /// Opens the files of a web server. Servers that have it by the same URL agree on versions.
@@ -258,16 +258,16 @@ async fn open_web(url: &HttpUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreErro
     let opened = WebStore::open(url, zarrd_store_http::Options::default()).await;
     let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
     let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
-    Ok(rechecked(store, guarantees, url.recheck()))
+    Ok(cached(store, guarantees, url.recheck()))
 }
 
-/// Snapshots of a store whose values are remembered for some time.
-fn rechecked<S: ReadableStore + ListableStore + 'static>(
+/// Snapshots of a store whose values are cached for some time.
+fn cached<S: ReadableStore + ListableStore + 'static>(
     store: S,
     guarantees: Guarantees,
     recheck: Recheck,
 ) -> Arc<dyn SnapshotStore> {
-    let store = Rechecked::new(store, recheck);
+    let store = CachedStore::new(store, recheck);
     let guarantees = store.guarantees(guarantees);
     Arc::new(Keyed::new(store, guarantees))
 }

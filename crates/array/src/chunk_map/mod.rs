@@ -112,7 +112,7 @@ impl ChunkMap {
         let all: Vec<Key> = keys.iter().flatten().cloned().collect();
         let metas = async {
             let snapshot = self.context.store.snapshot(&all).await?;
-            snapshot.look_at(&all).await?;
+            snapshot.stat_many(&all).await?;
             let mut entries = Vec::with_capacity(indices.len());
             for (index, keys) in indices.into_iter().zip(keys) {
                 let mut entry = ChunkEntry { index, key: keys.first().cloned(), bytes: None };

@@ -13,7 +13,8 @@ use zarrd_meta::{
     selection::{DimensionSelection, ReadRequest, Region},
 };
 use zarrd_store::{
-    BackendErrorKind, ByteRange, Change, GetResult, Key, KeySource, Peek, Snapshot, StoreError, ValueMeta,
+    BackendErrorKind, ByteRange, CachedMeta, Change, GetResult, Key, KeySource, Prefetch, Snapshot, StoreError,
+    ValueMeta,
 };
 
 use super::{copy_commits::CopyCommits, shrink::StoredChunks};
@@ -219,20 +220,20 @@ impl SnapshotOfChunks {
 
 #[async_trait]
 impl Snapshot for SnapshotOfChunks {
-    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        if self.has(key) { self.values.peek(key) } else { Ok(Peek::Known(None)) }
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
+        if self.has(key) { self.values.cached(key) } else { Ok(CachedMeta::Known(None)) }
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        if self.has(key) { self.values.head(key).await } else { Ok(None) }
+    async fn stat(&self, key: &Key, prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError> {
+        if self.has(key) { self.values.stat(key, prefetch).await } else { Ok(None) }
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         if self.has(key) { self.values.get(key, range).await } else { Ok(None) }
     }
 
-    fn recall(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
-        self.values.recall(keys)
+    fn load_cached(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
+        self.values.load_cached(keys)
     }
 }
 

@@ -63,7 +63,7 @@ impl ReadSet {
 
     /// True if a snapshot has the same version of every document.
     pub(crate) async fn is_current(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
-        snapshot.look_at(self.keys()).await?;
+        snapshot.stat_many(self.keys()).await?;
         for (key, version) in &self.versions {
             if snapshot.meta(key).await?.map(|info| info.version) != *version {
                 return Ok(false);

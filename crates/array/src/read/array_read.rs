@@ -104,7 +104,7 @@ impl ArrayRead {
     }
 
     /// A hash that differs whenever the metadata, the selection or any of the chunks does; `None` for more than 100,000
-    /// chunks, or if the versions of some are not known: of up to 64 they are learnt, and of up to 10,000 for a request
+    /// chunks, or if the versions of some are not known: of up to 64 they are fetched, and of up to 10,000 for a request
     /// that [compares](crate::Purpose::Comparison) it.
     pub fn fingerprint(&self) -> Option<u128> {
         self.fingerprint

@@ -1,7 +1,7 @@
-//! Learning the versions of chunks from a store that does not know them at once.
+//! How chunk versions are fetched from a distant store: by listing prefixes, or by one HEAD for each chunk.
 //!
-//! If many of the chunks below a prefix are wanted, a page of its listing has the versions of hundreds, and takes as
-//! long as a look at one of them. Other chunks are looked at, many at a time.
+//! A page of a listing has the versions of hundreds of chunks and takes as long as one HEAD, so it is requested if many of
+//! the chunks below its prefix are wanted.
 
 use futures::{
     FutureExt, StreamExt, TryStreamExt,
@@ -17,24 +17,24 @@ use crate::{context::Context, node::array::Array};
 /// The number of keys of a page. Services list a thousand at a time, and one more shows whether there is another page.
 const PAGE: usize = 999;
 
-/// The number of looks that a page of a listing has to save.
-pub(super) const LOOKS_PER_PAGE: usize = 16;
+/// The number of HEADs that a page of a listing has to save.
+pub(super) const HEADS_PER_PAGE: usize = 16;
 
-/// The number of looks that take as long as one page, since so many are made at a time.
-const LOOKS_AT_A_TIME: usize = 64;
+/// The number of HEADs that take as long as one page, since they are concurrent.
+const CONCURRENT_HEADS: usize = 64;
 
-/// The number of listings at a time.
-const LISTINGS_AT_A_TIME: usize = 16;
+/// The number of concurrent listings.
+const CONCURRENT_LISTINGS: usize = 16;
 
-/// The number of keys beside those of chunks that an array may have below its prefix.
+/// The maximum number of documents below the prefix of an array.
 const DOCUMENTS: u64 = 4;
 
-/// The ways in which the versions of chunks are learnt.
+/// The requests that fetch the versions of chunks.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Ways<'k> {
+struct VersionRequests<'k> {
     listings: Vec<Listing<'k>>,
-    /// The keys that are looked at.
-    looks: Vec<&'k Key>,
+    /// The keys that are requested by HEAD.
+    heads: Vec<&'k Key>,
 }
 
 /// A listing of a prefix that has the versions of some keys.
@@ -54,8 +54,8 @@ struct KeyGrid<'a> {
     lengths: &'a [u64],
 }
 
-/// Makes the versions of chunks of an array known to a snapshot of them.
-pub(super) fn learn_versions<'a>(
+/// Fetches the versions of chunks of an array into a snapshot of them.
+pub(super) fn fetch_versions<'a>(
     context: &'a Context,
     snapshot: &'a dyn Snapshot,
     array: &'a Array,
@@ -63,17 +63,17 @@ pub(super) fn learn_versions<'a>(
 ) -> BoxFuture<'a, Result<(), StoreError>> {
     keys.sort_unstable();
     let Some(prefix) = first_prefix(array).filter(|prefix| context.lists_versions(prefix)) else {
-        return async move { snapshot.look_at(&keys).await }.boxed();
+        return async move { snapshot.stat_many(&keys).await }.boxed();
     };
     let model = array.model();
     let dimensions = array.grid().dimensions().iter().zip(&model.shape);
     let lengths: Vec<u64> = dimensions.map(|(dimension, &extent)| dimension.num_chunks(extent)).collect();
     let separator = model.chunk_keys.separator;
     async move {
-        let Ways { listings, looks } = KeyGrid { separator, lengths: &lengths }.ways(prefix, &keys);
-        let listings: Vec<_> = listings.iter().map(|listing| listing.read_or_look(context, snapshot).boxed()).collect();
-        let listed = stream::iter(listings).buffer_unordered(LISTINGS_AT_A_TIME).try_collect::<Vec<()>>();
-        future::try_join(listed, snapshot.look_at(looks)).await.map(drop)
+        let VersionRequests { listings, heads } = KeyGrid { separator, lengths: &lengths }.requests(prefix, &keys);
+        let listings: Vec<_> = listings.iter().map(|listing| listing.read_or_stat(context, snapshot).boxed()).collect();
+        let listed = stream::iter(listings).buffer_unordered(CONCURRENT_LISTINGS).try_collect::<Vec<()>>();
+        future::try_join(listed, snapshot.stat_many(heads)).await.map(drop)
     }
     .boxed()
 }
@@ -85,36 +85,36 @@ fn first_prefix(array: &Array) -> Option<Prefix> {
 }
 
 impl KeyGrid<'_> {
-    /// The ways for keys, which are sorted and lie below the prefix of all chunks.
-    fn ways<'k>(&self, prefix: Prefix, keys: &'k [Key]) -> Ways<'k> {
-        let mut ways = Ways::default();
-        self.choose(prefix, keys, 0, &mut ways);
-        ways
+    /// The requests for keys, which are sorted and lie below the prefix of all chunks.
+    fn requests<'k>(&self, prefix: Prefix, keys: &'k [Key]) -> VersionRequests<'k> {
+        let mut requests = VersionRequests::default();
+        self.add(prefix, keys, 0, &mut requests);
+        requests
     }
 
-    /// Chooses the way for keys below a prefix, which fixes the indices of the first `fixed` dimensions.
-    fn choose<'k>(&self, prefix: Prefix, keys: &'k [Key], fixed: usize, ways: &mut Ways<'k>) {
-        if keys.len() < LOOKS_PER_PAGE {
-            ways.looks.extend(keys);
+    /// Adds the requests for keys below a prefix, which fixes the indices of the first `fixed` dimensions.
+    fn add<'k>(&self, prefix: Prefix, keys: &'k [Key], fixed: usize, requests: &mut VersionRequests<'k>) {
+        if keys.len() < HEADS_PER_PAGE {
+            requests.heads.extend(keys);
             return;
         }
         let below = self.lengths.get(fixed..).unwrap_or_default();
         let chunks = below.iter().copied().fold(1, u64::saturating_mul);
         let pages = chunks.saturating_add(DOCUMENTS).div_ceil(PAGE as u64);
-        let saved = (keys.len() / LOOKS_PER_PAGE) as u64;
-        if pages <= saved && pages <= keys.len().div_ceil(LOOKS_AT_A_TIME) as u64 {
-            ways.listings.push(Listing { prefix, keys, pages });
+        let saved = (keys.len() / HEADS_PER_PAGE) as u64;
+        if pages <= saved && pages <= keys.len().div_ceil(CONCURRENT_HEADS) as u64 {
+            requests.listings.push(Listing { prefix, keys, pages });
             return;
         }
         if self.separator == Separator::Dot || below.len() < 2 {
-            ways.looks.extend(keys);
+            requests.heads.extend(keys);
             return;
         }
         for keys in keys.chunk_by(|one, other| next_prefix(&prefix, one) == next_prefix(&prefix, other)) {
             let next = keys.first().and_then(|key| Prefix::parse(next_prefix(&prefix, key)?).ok());
             match next {
-                Some(prefix) => self.choose(prefix, keys, fixed.saturating_add(1), ways),
-                None => ways.looks.extend(keys),
+                Some(prefix) => self.add(prefix, keys, fixed.saturating_add(1), requests),
+                None => requests.heads.extend(keys),
             }
         }
     }
@@ -128,19 +128,19 @@ fn next_prefix<'k>(prefix: &Prefix, key: &'k Key) -> Option<&'k str> {
 }
 
 impl Listing<'_> {
-    /// Reads the listing, or looks at its keys if that fails, since reads need no listings.
-    async fn read_or_look(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
+    /// Reads the listing, or requests the metadata of its keys if that fails, since reads need no listings.
+    async fn read_or_stat(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
         let Err(error) = self.read(context, snapshot).await else { return Ok(()) };
         tracing::debug!(prefix = %self.prefix, error = &error as &dyn std::error::Error, "cannot list chunks");
-        snapshot.look_at(self.keys).await
+        snapshot.stat_many(self.keys).await
     }
 
-    /// Reads the listing as far as it has keys that are wanted. Keys that are not found within its pages are looked at.
+    /// Reads the listing up to the last key that is wanted. The metadata of keys beyond its pages are requested.
     async fn read(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
         let mut wanted = self.keys;
         let mut page = PageRequest::first(PAGE);
         for _ in 0..self.pages {
-            let asked = Instant::now();
+            let requested = Instant::now();
             let found = context.store.list_prefix(&self.prefix, page).await?;
             let is_last = found.cursor.is_none();
             let listed = match found.keys.last() {
@@ -152,7 +152,7 @@ impl Listing<'_> {
             for key in shown {
                 let entry = found.keys.binary_search_by(|entry| entry.key.cmp(key)).ok();
                 let entry = entry.and_then(|at| found.keys.get(at));
-                snapshot.note_listed(key, entry.map(|entry| entry.meta), asked)?;
+                snapshot.insert_listed(key, entry.map(|entry| entry.meta), requested)?;
             }
             wanted = rest;
             match found.cursor {
@@ -160,7 +160,7 @@ impl Listing<'_> {
                 _ => return Ok(()),
             }
         }
-        snapshot.look_at(wanted).await
+        snapshot.stat_many(wanted).await
     }
 }
 
@@ -178,9 +178,9 @@ mod tests {
     /// at.
     fn ways(separator: Separator, lengths: &[u64], keys: &[Key]) -> (Vec<(String, usize, u64)>, usize) {
         let grid = KeyGrid { separator, lengths };
-        let Ways { listings, looks } = grid.ways(Prefix::parse("a/c/").unwrap(), keys);
+        let VersionRequests { listings, heads } = grid.requests(Prefix::parse("a/c/").unwrap(), keys);
         let listed = listings.iter().map(|listing| (listing.prefix.to_string(), listing.keys.len(), listing.pages));
-        (listed.collect(), looks.len())
+        (listed.collect(), heads.len())
     }
 
     #[test]
@@ -188,9 +188,9 @@ mod tests {
         let line = |count: u64| keys((0..count).map(|index| format!("a/c/{index}")));
         for (length, count, listed) in [(16, 15, None), (995, 16, Some(1)), (996, 16, None), (996, 65, Some(2))] {
             let listing = listed.map(|pages| ("a/c/".to_owned(), count as usize, pages));
-            let looks = if listing.is_some() { 0 } else { count as usize };
+            let heads = if listing.is_some() { 0 } else { count as usize };
             let found = ways(Separator::Slash, &[length], &line(count));
-            assert_eq!(found, (Vec::from_iter(listing), looks), "{count} of {length}");
+            assert_eq!(found, (Vec::from_iter(listing), heads), "{count} of {length}");
         }
         let found = ways(Separator::Slash, &[10_000], &line(10_000));
         assert_eq!(found, (vec![("a/c/".to_owned(), 10_000, 11)], 0));
@@ -201,10 +201,10 @@ mod tests {
         let block = |rows: u64, columns: u64, separator| {
             keys((0..rows).flat_map(|row| (0..columns).map(move |column| format!("a/c/{row}{separator}{column}"))))
         };
-        let (listed, looks) = ways(Separator::Slash, &[10_000, 30], &block(12, 20, "/"));
+        let (listed, heads) = ways(Separator::Slash, &[10_000, 30], &block(12, 20, "/"));
         let expected: Vec<_> =
             keys((0..12).map(|row| format!("a/c/{row}"))).iter().map(|key| (format!("{key}/"), 20, 1)).collect();
-        assert_eq!((listed, looks), (expected, 0));
+        assert_eq!((listed, heads), (expected, 0));
         // A column, and keys without prefixes.
         assert_eq!(ways(Separator::Slash, &[10_000, 30], &block(100, 1, "/")), (Vec::new(), 100));
         assert_eq!(ways(Separator::Dot, &[10_000, 30], &block(12, 20, ".")), (Vec::new(), 240));

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Instant};
 use bytes::Bytes;
 use tokio_util::task::AbortOnDropHandle;
 use zarrd_codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardingCodec};
-use zarrd_store::{ByteRange, GetResult, Guarantees, Key, KeyTurn, Peek, Snapshot, StoreError};
+use zarrd_store::{ByteRange, CachedMeta, GetResult, Guarantees, Key, KeyTurn, Prefetch, Snapshot, StoreError};
 
 use super::{
     encoded_chunk::{EncodedChunk, LocatedChunk},
@@ -64,10 +64,10 @@ impl ReadContext {
         let mut keys = self.array.chunk_keys(position).peekable();
         let mut is_first = true;
         while let Some(key) = keys.next() {
-            let meta = match self.snapshot.peek(&key)? {
-                Peek::Known(meta) => meta,
-                Peek::Unknown if is_first && keys.peek().is_none() => return Ok(LocatedChunk::Unknown(key)),
-                Peek::Unknown => self.snapshot.head(&key).await?,
+            let meta = match self.snapshot.cached(&key)? {
+                CachedMeta::Known(meta) => meta,
+                CachedMeta::Unknown if is_first && keys.peek().is_none() => return Ok(LocatedChunk::Unknown(key)),
+                CachedMeta::Unknown => self.snapshot.stat(&key, Prefetch::Nothing).await?,
             };
             if let Some(meta) = meta {
                 return Ok(LocatedChunk::Stored(EncodedChunk::of_value(key, meta)));
@@ -104,10 +104,10 @@ impl ReadContext {
         Ok(bytes)
     }
 
-    /// Waits until no other read looks at the key for the first time: afterwards its version may be known, and its
-    /// chunk may be cached. Does not wait if the store forgets what it saw at once.
-    pub(crate) async fn first_look(&self, key: &Key) -> Option<KeyTurn> {
-        match self.context.first_looks() {
+    /// Waits until no other read requests the key for the first time: afterwards its version may be cached, and its chunk
+    /// too. Does not wait if the store caches nothing.
+    pub(crate) async fn first_request(&self, key: &Key) -> Option<KeyTurn> {
+        match self.context.first_requests() {
             Some(turns) => Some(turns.take(key).await),
             None => None,
         }

@@ -64,14 +64,14 @@ async fn plan_on(
     }
     let documents = resolved.read_set.keys().cloned().collect();
     let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
-    prepared.as_ref().map_or(Ok(()), |plan| plan.recall(&*snapshot))?;
-    let learnt = async {
+    prepared.as_ref().map_or(Ok(()), |plan| plan.load_cached(&*snapshot))?;
+    let fetched = async {
         match &prepared {
-            Ok(plan) => plan.learn_few(context, &*snapshot).await,
+            Ok(plan) => plan.fetch_few_versions(context, &*snapshot).await,
             Err(_) => Ok(()),
         }
     };
-    let (is_current, learnt) = join(resolved.read_set.is_current(&*snapshot), learnt).await;
+    let (is_current, fetched) = join(resolved.read_set.is_current(&*snapshot), fetched).await;
     if !is_current? {
         return Ok(None);
     }
@@ -80,7 +80,7 @@ async fn plan_on(
     {
         return Err(differ.into());
     }
-    learnt?;
+    fetched?;
     read_of_snapshot(context, array, prepared?, snapshot, resolved.relation()).await.map(Some)
 }
 

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess};
-use zarrd_store::{ByteRange, GetResult, Peek, StoreError};
+use zarrd_store::{ByteRange, CachedMeta, GetResult, Prefetch, StoreError};
 
 use super::{
     context::ReadContext,
@@ -206,19 +206,19 @@ async fn look(
 ) -> Result<(), ArrayError> {
     // Held until the chunk is cached.
     let _turn = match units.iter().any(|unit| unit.is_cacheable(&source)) {
-        true => source.first_look(&part.key).await,
+        true => source.first_request(&part.key).await,
         false => None,
     };
     let range = if is_whole(&units) { None } else { ByteRange::bounded(part.range.start, part.range.end).ok() };
-    let mut known = source.snapshot.peek(&part.key)?;
+    let mut known = source.snapshot.cached(&part.key)?;
     // To look at a value that is near costs little, and to read one that is cached already costs more.
-    if known == Peek::Unknown && source.store.near && units.iter().any(|unit| unit.is_cacheable(&source)) {
-        known = Peek::Known(source.snapshot.head(&part.key).await?);
+    if known == CachedMeta::Unknown && source.store.near && units.iter().any(|unit| unit.is_cacheable(&source)) {
+        known = CachedMeta::Known(source.snapshot.stat(&part.key, Prefetch::Nothing).await?);
     }
     let (meta, opened) = match known {
-        Peek::Known(Some(meta)) => (meta, None),
-        Peek::Known(None) => return fill_all(source, sink, units).await,
-        Peek::Unknown => match source.open(&part.key, range).await {
+        CachedMeta::Known(Some(meta)) => (meta, None),
+        CachedMeta::Known(None) => return fill_all(source, sink, units).await,
+        CachedMeta::Unknown => match source.open(&part.key, range).await {
             Ok(Some(value)) => (value.meta, Some(value)),
             Ok(None) => return fill_all(source, sink, units).await,
             Err(StoreError::RangeNotSatisfiable { meta }) => (meta, None),

@@ -12,12 +12,12 @@ use zarrd_meta::{
     grid::ChunkGrid,
     selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection},
 };
-use zarrd_store::{Key, KeySource, Peek, Snapshot, StoreError, Writes};
+use zarrd_store::{CachedMeta, Key, KeySource, Prefetch, Snapshot, StoreError, Writes};
 
 use super::{
+    chunk_versions::{HEADS_PER_PAGE, fetch_versions},
     consumer::{Consumer, Consumption, ConsumptionCost},
     cost::{ReadCost, StoredCost},
-    learn::{LOOKS_PER_PAGE, learn_versions},
     limits::MAX_PARTIAL_FETCH,
     memory::ReadMemory,
     needs::MemoryNeeds,
@@ -38,9 +38,9 @@ use crate::{
 /// The most chunks whose versions are hashed into a fingerprint.
 const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
 
-/// The most chunks whose metadata a plan asks a store for that does not know them. A plan of more chunks takes it that
+/// The maximum number of chunks whose metadata a plan requests. A plan of more chunks assumes that
 /// all are stored, and has no fingerprint.
-const MAX_LEARNT_CHUNKS: u64 = 64;
+const MAX_FETCHED_VERSIONS: u64 = 64;
 
 /// The same for a request that compares the fingerprint with one that it has.
 const MAX_COMPARED_CHUNKS: u64 = 10_000;
@@ -157,7 +157,8 @@ impl ReadPlan {
         if chunks <= INLINE_PLAN_LIMIT {
             return Ok(Self { resolved, keys, memory, cost });
         }
-        let texts = if chunks <= most_learnt(context, array) { array.key_prefix().len() as u64 + KEY_SIZE } else { 0 };
+        let texts =
+            if chunks <= max_fetched_versions(context, array) { array.key_prefix().len() as u64 + KEY_SIZE } else { 0 };
         memory.plan = chunks.saturating_mul(per_chunk.saturating_add(texts));
         // In one step, so that no request that has a plan waits for another that has one.
         memory.account.reserve(memory.min_bytes(options)).await?;
@@ -200,43 +201,49 @@ impl ReadPlan {
             let keys = self.keys.clone();
             let steps = self.memory.plan / CHUNK_PLAN_SIZE * STEPS_PER_INNER_CHUNK;
             let look_up = move || {
-                snapshot.recall(&keys)?;
+                snapshot.load_cached(&keys)?;
                 let found = keys.look_up(&*snapshot)?;
                 Ok::<_, ArrayError>((snapshot, found))
             };
             context.run_blocking(steps, look_up).await?
         };
-        if found.unknown == 0 || found.touched > most_learnt(context, &self.keys.array) {
+        if found.unknown == 0 || found.touched > max_fetched_versions(context, &self.keys.array) {
             return Ok((snapshot, found));
         }
-        self.learn(context, &*snapshot, self.unknown_keys(&*snapshot)).await?;
+        self.fetch_versions(context, &*snapshot, self.unknown_keys(&*snapshot)).await?;
         let found = self.keys.look_up(&*snapshot)?;
         Ok((snapshot, found))
     }
 
-    /// Peeks at the chunks if they are neither few nor so many that they are looked up off the async threads.
-    pub(crate) fn recall(&self, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
-        if self.has_many_chunks() && self.memory.plan == 0 { snapshot.recall(&self.keys) } else { Ok(()) }
+    /// Loads the cached metadata of the chunks if they are neither few nor so many that they are looked up off the async
+    /// threads.
+    pub(crate) fn load_cached(&self, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
+        if self.has_many_chunks() && self.memory.plan == 0 { snapshot.load_cached(&self.keys) } else { Ok(()) }
     }
 
-    /// Makes the versions of the chunks known to the snapshot if they are few, so that a distant store is asked for
-    /// them while it is asked for the documents: for the chunks themselves if they will be read.
-    pub(crate) async fn learn_few(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
+    /// Fetches the versions of the chunks into the snapshot if they are few, concurrently with the documents of a distant
+    /// store. Chunks that will be read are prefetched.
+    pub(crate) async fn fetch_few_versions(
+        &self,
+        context: &Context,
+        snapshot: &dyn Snapshot,
+    ) -> Result<(), StoreError> {
         let few = self.keys.kept.as_ref().map(|keys| keys.len() as u64);
-        if few.is_none_or(|few| few > most_learnt(context, &self.keys.array)) {
+        if few.is_none_or(|few| few > max_fetched_versions(context, &self.keys.array)) {
             return Ok(());
         }
         let unknown = self.unknown_keys(snapshot);
-        let most = if unknown.len() < LOOKS_PER_PAGE && self.begins(context) { self.memory.needs.jobs } else { 0 };
+        let most = if unknown.len() < HEADS_PER_PAGE && self.prefetches(context) { self.memory.needs.jobs } else { 0 };
         let is_cached = |key: &Key| context.cache.has_latest(key, self.keys.array.metadata_hash());
-        let (mut looks, mut begun): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|key| most == 0 || is_cached(key));
-        looks.extend(begun.drain(begun.len().min(usize::try_from(most).unwrap_or(usize::MAX))..));
-        let begin = try_join_all(begun.iter().map(|key| snapshot.begin(key)));
-        try_join(begin, self.learn(context, snapshot, looks)).await.map(drop)
+        let (mut heads, mut prefetched): (Vec<_>, Vec<_>) =
+            unknown.into_iter().partition(|key| most == 0 || is_cached(key));
+        heads.extend(prefetched.drain(prefetched.len().min(usize::try_from(most).unwrap_or(usize::MAX))..));
+        let prefetch = try_join_all(prefetched.iter().map(|key| snapshot.stat(key, Prefetch::Value)));
+        try_join(prefetch, self.fetch_versions(context, snapshot, heads)).await.map(drop)
     }
 
     /// True if the chunks are distant, decoded in full, and read unless they are cached.
-    fn begins(&self, context: &Context) -> bool {
+    fn prefetches(&self, context: &Context) -> bool {
         let array = &self.keys.array;
         context.purpose == Purpose::Elements
             && matches!(self.cost, ConsumptionCost::Elements)
@@ -244,20 +251,25 @@ impl ReadPlan {
             && array.largest_chain().ok().flatten().is_some_and(|chain| is_decoded_in_full(&chain))
     }
 
-    /// The keys of the chunks whose versions the snapshot does not know.
+    /// The keys of the chunks whose versions are not in the snapshot.
     fn unknown_keys(&self, snapshot: &dyn Snapshot) -> Vec<Key> {
         let mut keys = Vec::new();
         KeySource::for_each(&self.keys, &mut |key| {
-            if matches!(snapshot.peek(&key), Ok(Peek::Unknown)) {
+            if matches!(snapshot.cached(&key), Ok(CachedMeta::Unknown)) {
                 keys.push(key);
             }
         });
         keys
     }
 
-    /// Makes the versions of chunks known to the snapshot.
-    async fn learn(&self, context: &Context, snapshot: &dyn Snapshot, keys: Vec<Key>) -> Result<(), StoreError> {
-        if keys.is_empty() { Ok(()) } else { learn_versions(context, snapshot, &self.keys.array, keys).await }
+    /// Fetches the versions of chunks into the snapshot.
+    async fn fetch_versions(
+        &self,
+        context: &Context,
+        snapshot: &dyn Snapshot,
+        keys: Vec<Key>,
+    ) -> Result<(), StoreError> {
+        if keys.is_empty() { Ok(()) } else { fetch_versions(context, snapshot, &self.keys.array, keys).await }
     }
 
     /// The work budget of the read. Fails if decoding all chunks that are stored could exceed it. If none is stored,
@@ -380,13 +392,13 @@ impl ChunkKeys {
         self.array.metadata_hash().hash(&mut hash);
         self.resolved.hash(&mut hash);
         let mut failure = None;
-        KeySource::for_each(self, &mut |key| match snapshot.peek(&key) {
-            Ok(Peek::Unknown) => {
+        KeySource::for_each(self, &mut |key| match snapshot.cached(&key) {
+            Ok(CachedMeta::Unknown) => {
                 found.touched = found.touched.saturating_add(1);
                 found.stored = found.stored.saturating_add(1);
                 found.unknown = found.unknown.saturating_add(1);
             }
-            Ok(Peek::Known(info)) => {
+            Ok(CachedMeta::Known(info)) => {
                 // The keys themselves follow from the selection and the metadata.
                 info.map(|info| info.version).hash(&mut hash);
                 found.touched = found.touched.saturating_add(1);
@@ -459,11 +471,11 @@ fn is_decoded_in_full(chain: &CodecChain) -> bool {
     }
 }
 
-/// The most chunks whose versions a plan learns; a store with commits knows them.
-fn most_learnt(context: &Context, array: &Array) -> u64 {
+/// The maximum number of chunks whose versions a plan fetches; a snapshot as of one commit has them.
+fn max_fetched_versions(context: &Context, array: &Array) -> u64 {
     match context.is_distant_at(array.path()) {
         true if context.purpose == Purpose::Comparison => MAX_COMPARED_CHUNKS,
-        true => MAX_LEARNT_CHUNKS,
+        true => MAX_FETCHED_VERSIONS,
         false => 0,
     }
 }

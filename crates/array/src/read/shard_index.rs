@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zarrd_codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
-use zarrd_store::{ByteRange, Key, Peek, StoreError};
+use zarrd_store::{ByteRange, CachedMeta, Key, StoreError};
 
 use super::{
     context::ReadContext,
@@ -36,11 +36,11 @@ pub(crate) async fn find(
         LocatedChunk::Unknown(key) => key,
     };
     // Held until the index is cached.
-    let _turn = source.first_look(&key).await;
-    match source.snapshot.peek(&key)? {
-        Peek::Unknown => look(&source, key, &chain).await,
-        Peek::Known(None) => Ok(None),
-        Peek::Known(Some(meta)) => {
+    let _turn = source.first_request(&key).await;
+    match source.snapshot.cached(&key)? {
+        CachedMeta::Unknown => read_unknown(&source, key, &chain).await,
+        CachedMeta::Known(None) => Ok(None),
+        CachedMeta::Known(Some(meta)) => {
             let part = EncodedChunk::of_value(key, meta);
             let index = read(&source, &part, &chain).await?;
             Ok(Some(IndexedShard { part, index }))
@@ -70,7 +70,7 @@ pub(crate) async fn read(
 
 /// Reads the index of a shard of unknown version: the answer has the version and size of the shard as
 /// well, or that there is none.
-async fn look(
+async fn read_unknown(
     source: &Arc<ReadContext>,
     key: Key,
     chain: &Arc<CodecChain>,

@@ -63,7 +63,7 @@ pub(crate) struct ReduceConsumer<'a> {
     pub(crate) options: &'a Options,
     /// The size of the result in bytes, at most.
     pub(crate) limit: u64,
-    /// The size of a result that is remembered, in bytes, at most.
+    /// The maximum size of a cached result, in bytes.
     pub(crate) max_remembered: u64,
 }
 
@@ -185,7 +185,7 @@ impl Consumer for ReduceConsumer<'_> {
         let decoded_size = decode.map_or(0, |map| map.data_type().fixed_size().unwrap_or(0) as u64);
         let cost = ResultCost {
             size: plan.reduction.shape().into_iter().fold(plan.result_size(), u64::saturating_mul),
-            // The parts of what will be remembered are kept until all are there.
+            // The parts of a result that is to be cached are buffered until all are complete.
             state: plan.slab_memory().saturating_add(plan.len().filter(|&len| len <= self.max_remembered).unwrap_or(0)),
             decoded_per_byte: decoded_size.div_ceil(stored),
             passes: plan.slabs(array).passes(),

@@ -106,12 +106,12 @@ struct Running {
     reducer: Reducer,
     plan: Arc<ReducePlan>,
     slabs: Slabs,
-    /// What will be remembered, if its key is known and it is not too large.
-    remembered: Option<RememberedParts>,
+    /// The result to be cached, if it has a key and is not too large.
+    to_cache: Option<CachedParts>,
 }
 
-/// The parts of a result that will be remembered, as far as they are there.
-struct RememberedParts {
+/// The parts of a result that is to be cached, as far as they are complete.
+struct CachedParts {
     key: ResultKey,
     bytes: Vec<u8>,
 }
@@ -152,9 +152,9 @@ impl ReducedRead {
         }
         let slabs = plan.slabs(&read.source.array);
         let len = plan.len().filter(|&len| len <= results.max_size()).and_then(|len| usize::try_from(len).ok());
-        let remembered = key.zip(len).map(|(key, len)| RememberedParts { key, bytes: Vec::with_capacity(len) });
+        let to_cache = key.zip(len).map(|(key, len)| CachedParts { key, bytes: Vec::with_capacity(len) });
         let reducer = Reducer::new(read, plan.state()).await?;
-        Ok(Begun::Running(Box::new(Running { reducer, plan, slabs, remembered })))
+        Ok(Begun::Running(Box::new(Running { reducer, plan, slabs, to_cache })))
     }
 }
 
@@ -172,7 +172,7 @@ impl Running {
         let partial = self.reducer.pass(&region, grid, self.plan.steps.decode.clone(), make).await?;
         let (plan, steps) = (self.plan.clone(), (groups as u64).saturating_mul(1 << 8));
         let results = self.reducer.run(steps, move || Ok(plan.reduction.finish(&partial, groups)?)).await?;
-        self.remember(&results);
+        self.cache_part(&results);
         let results = match results {
             Elements::Fixed(bytes) => Elements::Fixed(with_permit(bytes, self.reducer.memory.clone())),
             other => other,
@@ -180,15 +180,15 @@ impl Running {
         Ok(Some((results, self)))
     }
 
-    /// Adds a part to what will be remembered, and remembers it if it is the last one.
-    fn remember(&mut self, part: &Elements) {
+    /// Adds a part to the result to be cached, and caches it if it is the last one.
+    fn cache_part(&mut self, part: &Elements) {
         let results = &self.reducer.source.context.results;
-        let Some(mut remembered) = self.remembered.take() else { return };
+        let Some(mut parts) = self.to_cache.take() else { return };
         let Elements::Fixed(part) = part else { return };
-        remembered.bytes.extend_from_slice(part);
+        parts.bytes.extend_from_slice(part);
         match self.slabs.is_empty() {
-            true => results.insert(remembered.key, remembered.bytes.into()),
-            false => self.remembered = Some(remembered),
+            true => results.insert(parts.key, parts.bytes.into()),
+            false => self.to_cache = Some(parts),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::common::{
 use http::StatusCode;
 use serde_json::json;
 use zarrd_server::{App, Settings, router};
-use zarrd_store::{Consolidated, Guarantees, Keyed, MemoryStore, Recheck, Rechecked, ServedStore};
+use zarrd_store::{CachedStore, Consolidated, Guarantees, Keyed, MemoryStore, Recheck, ServedStore};
 
 const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [400], "data_type": "uint8", "fill_value": 9,
         "codecs": ["bytes"], "chunk_key_encoding": "default",
@@ -24,7 +24,7 @@ async fn servers(recheck: Recheck, guarantees: Guarantees) -> (TestServer, TestS
     for chunk in 0..150_u8 {
         put(&writer, &format!("g/a/c/{chunk}"), vec![chunk; 2]).await;
     }
-    let rechecked = Rechecked::new(memory, recheck);
+    let rechecked = CachedStore::new(memory, recheck);
     let guarantees = rechecked.guarantees(guarantees);
     let served = ServedStore::read_only(Arc::new(Keyed::new(rechecked, guarantees)));
     let server = TestServer { router: router(App::new(served, Settings::default())), store: writer.store.clone() };

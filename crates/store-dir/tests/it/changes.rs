@@ -327,7 +327,7 @@ async fn a_file_that_was_waited_for_is_read_though_others_have_replaced_it() {
         let snapshot = keyed.snapshot(std::slice::from_ref(key)).await?;
         let range = |start, end| Some(ByteRange::bounded(start, end).unwrap());
         if looks {
-            snapshot.head(key).await?.unwrap();
+            snapshot.meta(key).await?.unwrap();
         }
         let mut values = HashSet::new();
         for part in [range(0, 50), range(50, 100)] {

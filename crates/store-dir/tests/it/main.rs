@@ -13,5 +13,5 @@ mod changes;
 mod common;
 mod conformance;
 mod listing;
-mod looks;
+mod metadata_reader;
 mod reading;

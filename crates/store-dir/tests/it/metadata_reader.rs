@@ -1,10 +1,10 @@
-//! Looks at many files, one after another.
+//! Metadata of many files, one after another.
 
 use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use crate::common::{Fixture, replace, within};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use zarrd_store::{Key, Peek, ReadableStore, ValueMeta};
+use zarrd_store::{CachedMeta, Key, MetadataCache, ReadableStore, ValueMeta};
 use zarrd_store_dir::{Faults, Options, Symlinks};
 
 /// Keys of all kinds of places, in the order of a listing.
@@ -31,13 +31,13 @@ type Change<'c> = (&'static str, &'c dyn Fn(&Fixture));
 /// A time after which each file is quiet.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// What is recalled of each key.
-fn recall(fixture: &Fixture) -> Vec<Peek> {
-    let mut recall = fixture.store.recall().unwrap();
-    KEYS.iter().map(|key| recall(&Key::parse(key).unwrap())).collect()
+/// The cached metadata of each key.
+fn read_all(fixture: &Fixture) -> Vec<CachedMeta> {
+    let mut read = fixture.store.reader().unwrap();
+    KEYS.iter().map(|key| read(&Key::parse(key).unwrap())).collect()
 }
 
-/// What looks at each key find.
+/// The metadata of each key.
 async fn heads(fixture: &Fixture) -> Vec<Result<Option<ValueMeta>, ()>> {
     let mut found = Vec::new();
     for key in KEYS {
@@ -46,15 +46,14 @@ async fn heads(fixture: &Fixture) -> Vec<Result<Option<ValueMeta>, ()>> {
     found
 }
 
-/// Checks that what is recalled of keys, if it is known, is what a look finds now. Returns the keys of which it is not
-/// known.
+/// Checks that the cached metadata of keys are current. Returns the keys without any.
 async fn assert_current(fixture: &Fixture) -> Vec<&'static str> {
-    let recalled = recall(fixture);
+    let cached = read_all(fixture);
     let (mut unknown, found) = (Vec::new(), heads(fixture).await);
-    for ((key, recalled), found) in KEYS.into_iter().zip(recalled).zip(found) {
-        match recalled {
-            Peek::Known(meta) => assert_eq!(Ok(meta), found, "{key}"),
-            Peek::Unknown => unknown.push(key),
+    for ((key, cached), found) in KEYS.into_iter().zip(cached).zip(found) {
+        match cached {
+            CachedMeta::Known(meta) => assert_eq!(Ok(meta), found, "{key}"),
+            CachedMeta::Unknown => unknown.push(key),
         }
     }
     unknown
@@ -75,7 +74,7 @@ async fn assert_current_until(fixture: &Fixture, expected: impl Fn(&[&str]) -> b
 }
 
 #[tokio::test]
-async fn what_is_recalled_is_what_a_look_finds() {
+async fn cached_metadata_are_current() {
     for symlinks in [Symlinks::Within, Symlinks::Follow] {
         let fixture = Fixture::with(Options::new("dir:test").symlinks(symlinks)).await;
         let outside = tempfile::tempdir().unwrap();
@@ -144,19 +143,19 @@ async fn what_is_removed_with_a_former_directory_is_not_absent() {
     fixture.write_names(&["d/0", "d/1", "new/0", "new/1"]);
     std::thread::sleep(QUIET);
     let keys = ["d/0", "d/1"].map(|key| Key::parse(key).unwrap());
-    let first = fixture.store.recall().unwrap();
-    assert_eq!(keys.each_ref().map(first), [Peek::Unknown; 2]);
-    let mut recall = fixture.store.recall().unwrap();
-    assert!(matches!(recall(&keys[0]), Peek::Known(Some(_))));
+    let first = fixture.store.reader().unwrap();
+    assert_eq!(keys.each_ref().map(first), [CachedMeta::Unknown; 2]);
+    let mut read = fixture.store.reader().unwrap();
+    assert!(matches!(read(&keys[0]), CachedMeta::Known(Some(_))));
     fs::rename(fixture.path("d"), fixture.path("former")).unwrap();
     fs::rename(fixture.path("new"), fixture.path("d")).unwrap();
     fs::remove_dir_all(fixture.path("former")).unwrap();
     std::thread::sleep(QUIET);
     let found = fixture.store.head(&keys[1]).await.unwrap();
     assert!(found.is_some());
-    assert_eq!(recall(&keys[1]), Peek::Known(found));
+    assert_eq!(read(&keys[1]), CachedMeta::Known(found));
     fs::remove_file(fixture.path("d/1")).unwrap();
-    assert_eq!(recall(&keys[1]), Peek::Known(None));
+    assert_eq!(read(&keys[1]), CachedMeta::Known(None));
 }
 
 #[tokio::test]
@@ -165,7 +164,7 @@ async fn a_file_that_may_still_be_written_is_not_known() {
     fixture.write("c", "1");
     assert_current(&fixture).await;
     fs::write(fixture.path("c"), "2").unwrap();
-    assert_eq!(recall(&fixture)[2], Peek::Unknown);
+    assert_eq!(read_all(&fixture)[2], CachedMeta::Unknown);
 }
 
 #[tokio::test]
@@ -183,20 +182,20 @@ async fn the_directory_itself_may_be_replaced() {
     let store = zarrd_store_dir::DirStore::open(Path::new(&data), Options::new("dir:test")).await.unwrap();
     let fixture = Fixture { dir: parent, store };
     assert_current(&fixture).await;
-    let before = recall(&fixture)[2];
-    assert!(matches!(before, Peek::Known(Some(_))), "{before:?}");
+    let before = read_all(&fixture)[2];
+    assert!(matches!(before, CachedMeta::Known(Some(_))), "{before:?}");
     fs::rename(&data, fixture.path("former")).unwrap();
-    assert_eq!(recall(&fixture)[2], Peek::Unknown, "there is none");
+    assert_eq!(read_all(&fixture)[2], CachedMeta::Unknown, "there is none");
     make("2");
     assert_current(&fixture).await;
     assert_current(&fixture).await;
     let found = heads(&fixture).await[2];
-    assert_eq!(recall(&fixture)[2], Peek::Known(found.unwrap()));
-    assert_ne!(recall(&fixture)[2], before);
+    assert_eq!(read_all(&fixture)[2], CachedMeta::Known(found.unwrap()));
+    assert_ne!(read_all(&fixture)[2], before);
 }
 
 #[tokio::test]
-async fn nothing_is_recalled_where_a_look_may_wait() {
+async fn metadata_that_may_wait_for_a_disk_are_not_read() {
     let uncached = Fixture::with(Options::new("dir:test").faults(Faults::default().nothing_cached())).await;
-    assert!(uncached.store.recall().is_none());
+    assert!(uncached.store.reader().is_none());
 }

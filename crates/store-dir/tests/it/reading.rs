@@ -14,8 +14,8 @@ use std::{
 use crate::common::{Fixture, read_to_end, replace};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use zarrd_store::{
-    BackendErrorKind, ByteRange, Key, Keyed, ListableStore, PageRequest, Peek, Prefix, ReadableStore, SnapshotStore,
-    StoreError,
+    BackendErrorKind, ByteRange, CachedMeta, Key, Keyed, ListableStore, MetadataCache, PageRequest, Prefix,
+    ReadableStore, SnapshotStore, StoreError,
 };
 use zarrd_store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
 
@@ -63,21 +63,21 @@ async fn what_the_kernel_remembers_is_known_at_once() {
     let fixture = Fixture::new().await;
     let key = |key: &str| Key::parse(key).unwrap();
     fixture.write("a/b", b"1");
-    assert_eq!(fixture.store.remembered(&key("a/b")), Peek::Unknown);
+    assert_eq!(fixture.store.cached(&key("a/b")), CachedMeta::Unknown);
     let meta = fixture.store.head(&key("a/b")).await.unwrap();
     assert!(meta.is_some());
-    assert_eq!(fixture.store.remembered(&key("a/b")), Peek::Known(meta));
+    assert_eq!(fixture.store.cached(&key("a/b")), CachedMeta::Known(meta));
     for absent in ["a", "a/c", "a/.hidden"] {
         let _ = fixture.store.head(&key(absent)).await;
-        assert_eq!(fixture.store.remembered(&key(absent)), Peek::Known(None), "{absent}");
+        assert_eq!(fixture.store.cached(&key(absent)), CachedMeta::Known(None), "{absent}");
     }
     fs::remove_file(fixture.path("a/b")).unwrap();
     assert_eq!(fixture.store.head(&key("a/b")).await.unwrap(), None);
-    assert_eq!(fixture.store.remembered(&key("a/b")), Peek::Known(None));
+    assert_eq!(fixture.store.cached(&key("a/b")), CachedMeta::Known(None));
     let uncached = Fixture::with(Options::new("dir:test").faults(Faults::default().nothing_cached())).await;
     uncached.write("a", b"1");
     uncached.store.head(&key("a")).await.unwrap();
-    assert_eq!(uncached.store.remembered(&key("a")), Peek::Unknown);
+    assert_eq!(uncached.store.cached(&key("a")), CachedMeta::Unknown);
 }
 
 /// To switch threads would take longer than to read a value.
@@ -188,17 +188,17 @@ async fn assert_no_value_and_no_absence(fixture: &Fixture, key: &str, is_cause: 
     let keyed = Keyed::new(fixture.store.clone(), fixture.store.guarantees());
     let snapshot = keyed.snapshot(std::slice::from_ref(&at)).await.unwrap();
     for _ in 0..2 {
-        if let Some(mut recall) = fixture.store.recall() {
-            assert_eq!(recall(&at), Peek::Unknown, "{key}");
+        if let Some(mut read) = fixture.store.reader() {
+            assert_eq!(read(&at), CachedMeta::Unknown, "{key}");
         }
     }
-    assert_eq!(fixture.store.remembered(&at), Peek::Unknown, "{key}");
+    assert_eq!(fixture.store.cached(&at), CachedMeta::Unknown, "{key}");
     for error in [
         fixture.get(key).await.map(drop).unwrap_err(),
         fixture.store.head(&at).await.unwrap_err(),
-        fixture.store.get_at(&at, None, zarrd_store::Version::from_u128(1)).await.map(drop).unwrap_err(),
+        fixture.store.get_if_match(&at, None, zarrd_store::Version::from_u128(1)).await.map(drop).unwrap_err(),
         fixture.store.get(&at, Some(ByteRange::From(1))).await.map(drop).unwrap_err(),
-        snapshot.head(&at).await.unwrap_err(),
+        snapshot.meta(&at).await.unwrap_err(),
         snapshot.get(&at, None).await.map(drop).unwrap_err(),
     ] {
         assert_eq!(error.failed_at(), Some(key), "{error:?}");
@@ -311,10 +311,10 @@ async fn a_fifo_that_takes_the_place_of_a_file_that_was_looked_at_is_no_value() 
     tokio::time::sleep(crate::common::TICK).await;
     fs::remove_file(fixture.path("a")).unwrap();
     mkfifoat(CWD, fixture.path("a"), Mode::RWXU).unwrap();
-    let kept = fixture.store.get_at(&key, None, version).await.unwrap().unwrap();
+    let kept = fixture.store.get_if_match(&key, None, version).await.unwrap().unwrap();
     assert_eq!(kept.bytes().await.unwrap(), "a", "the file that was waited for is open");
     let other = DirStore::open(fixture.dir.path(), Options::new("dir:test")).await.unwrap();
-    let error = other.get_at(&key, None, version).await.map(drop).unwrap_err();
+    let error = other.get_if_match(&key, None, version).await.map(drop).unwrap_err();
     assert!(matches!(file_error(&error), FileError::Special { .. }), "{error:?}");
 }
 
@@ -375,12 +375,12 @@ async fn the_directory_may_be_replaced() {
     for error in [
         fixture.get("a").await.unwrap_err(),
         fixture.store.head(&key).await.unwrap_err(),
-        fixture.store.get_at(&key, None, zarrd_store::Version::from_u128(1)).await.unwrap_err(),
+        fixture.store.get_if_match(&key, None, zarrd_store::Version::from_u128(1)).await.unwrap_err(),
         Keyed::new(fixture.store.clone(), fixture.store.guarantees())
             .snapshot(std::slice::from_ref(&key))
             .await
             .unwrap()
-            .head(&key)
+            .meta(&key)
             .await
             .unwrap_err(),
     ] {
@@ -390,7 +390,7 @@ async fn the_directory_may_be_replaced() {
     }
     let error = fixture.store.list(PageRequest::first(1)).await.unwrap_err();
     assert!(matches!(file_error(&error), FileError::Root(_)), "{error:?}");
-    assert_eq!(fixture.store.remembered(&key), Peek::Unknown);
+    assert_eq!(fixture.store.cached(&key), CachedMeta::Unknown);
     fs::create_dir(&data).unwrap();
     fixture.assert_absent("a").await;
     fs::write(data.join("a"), "new").unwrap();

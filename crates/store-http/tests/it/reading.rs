@@ -230,7 +230,7 @@ async fn weak_tags_are_enough_for_values_that_never_change() {
         fixture.server.on_request(|_| Some(Fault::With("ETag", "W/\"x\"".to_owned())));
         assert_eq!(fixture.read("a").await.unwrap().unwrap(), "0123456789");
         let meta = fixture.store.head(&key("a")).await.unwrap().unwrap();
-        let part = fixture.store.get_at(&key("a"), ByteRange::bounded(3, 6).ok(), meta.version).await;
+        let part = fixture.store.get_if_match(&key("a"), ByteRange::bounded(3, 6).ok(), meta.version).await;
         assert_eq!(within(part.unwrap().unwrap().bytes()).await.unwrap(), "345");
         assert_eq!(fixture.server.requests().iter().filter(|request| request.header("if-match").is_some()).count(), 0);
     }
@@ -286,7 +286,7 @@ async fn a_later_read_in_a_snapshot_is_conditional_and_a_changed_value_is_not_tr
     fixture.put("a", large());
     let store = Keyed::new(fixture.store.clone(), fixture.store.guarantees());
     let snapshot = store.snapshot(&[key("a")]).await.unwrap();
-    assert_eq!(snapshot.head(&key("a")).await.unwrap().unwrap().size, 12_000_000);
+    assert_eq!(snapshot.meta(&key("a")).await.unwrap().unwrap().size, 12_000_000);
     let range = ByteRange::bounded(0, 4).ok();
     let value = snapshot.get(&key("a"), range).await.unwrap().unwrap();
     assert_eq!(value.bytes().await.unwrap()[..], [0; 4]);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::OwnedSemaphorePermit;
-use zarrd_store::{ByteRange, GetResult, Key, KeyMap, KeySource, Peek, Snapshot, StoreError, ValueMeta};
+use zarrd_store::{
+    ByteRange, CachedMeta, GetResult, Key, KeyMap, KeySource, Prefetch, Snapshot, StoreError, ValueMeta,
+};
 
 use super::{inner::StoreInner, read::open_value};
 use crate::{
@@ -121,11 +123,11 @@ impl Lookup {
 
 #[async_trait]
 impl Snapshot for LocalSnapshot {
-    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        Ok(Peek::Known(self.meta(key)?))
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
+        Ok(CachedMeta::Known(self.meta(key)?))
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+    async fn stat(&self, key: &Key, _prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError> {
         self.meta(key)
     }
 

@@ -57,7 +57,7 @@ async fn snapshot_of_listed_keys_equals_that_of_a_slice() {
     let [slice, listed] =
         [store.snapshot(&keys).await.unwrap(), store.snapshot_of(Arc::new(Listed(keys.clone()))).await.unwrap()];
     for key in &keys {
-        assert_eq!(slice.peek(key).unwrap(), listed.peek(key).unwrap(), "{key}");
+        assert_eq!(slice.cached(key).unwrap(), listed.cached(key).unwrap(), "{key}");
         let bytes = match listed.get(key, None).await.unwrap() {
             Some(value) => Some(value.bytes().await.unwrap()),
             None => None,
@@ -66,7 +66,7 @@ async fn snapshot_of_listed_keys_equals_that_of_a_slice() {
         assert_eq!(bytes.as_deref(), expected, "{key}");
     }
     for text in ["a/c", "a/bcd"] {
-        assert!(matches!(listed.peek(&key(text)), Err(StoreError::NotInSnapshot { .. })), "{text}");
+        assert!(matches!(listed.cached(&key(text)), Err(StoreError::NotInSnapshot { .. })), "{text}");
     }
 }
 

@@ -250,7 +250,7 @@ async fn an_object_with_a_version_and_no_etag_is_read_by_its_version() {
     let store = Keyed::new(fixture.store.clone(), fixture.store.guarantees());
     let snapshot = store.snapshot(&[key("a")]).await.unwrap();
     fixture.server.on_request(|_| Some(Fault::Versioned("v7")));
-    snapshot.head(&key("a")).await.unwrap().unwrap();
+    snapshot.meta(&key("a")).await.unwrap().unwrap();
     let value = snapshot.get(&key("a"), None).await.unwrap().unwrap();
     assert_eq!(value.bytes().await.unwrap(), "value");
     let requests = fixture.server.requests();
@@ -334,7 +334,7 @@ async fn a_later_read_in_a_snapshot_is_conditional_and_a_changed_object_is_not_t
         fixture.put("a", large());
         let store = Keyed::new(fixture.store.clone(), fixture.store.guarantees());
         let snapshot = store.snapshot(&[key("a")]).await.unwrap();
-        let size = snapshot.head(&key("a")).await.unwrap().unwrap().size;
+        let size = snapshot.meta(&key("a")).await.unwrap().unwrap().size;
         assert_eq!(size, 12_000_000);
         let range = ByteRange::bounded(0, 4).ok();
         let value = snapshot.get(&key("a"), range).await.unwrap().unwrap();

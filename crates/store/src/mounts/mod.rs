@@ -35,10 +35,11 @@ use self::{
     snapshot::snapshot_of_places,
 };
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace, GetResult,
-    Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition,
-    Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError,
-    TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes, Watermark, WriteableStore,
+    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace,
+    GetResult, Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MetadataCache, PageRequest,
+    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, ServedStore, Snapshot,
+    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes, Watermark,
+    WriteableStore,
 };
 
 /// A store at the root, with others mounted below names.
@@ -140,41 +141,56 @@ impl ReadableStore for Mounts {
         }
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,
         version: Version,
     ) -> Result<Option<GetResult>, StoreError> {
         match self.place_of_key(key) {
-            Place::Root => self.root.reads().get_at(key, range, version).await,
+            Place::Root => self.root.reads().get_if_match(key, range, version).await,
             Place::Hidden => Ok(None),
             Place::Mounted(mount, below) => {
-                let found = mount.store.get_at(&below, range, version).await.map_err(|error| mount.error(error))?;
+                let found =
+                    mount.store.get_if_match(&below, range, version).await.map_err(|error| mount.error(error))?;
                 Ok(found.map(|value| mount.value(value)))
             }
         }
     }
 
-    fn remembered(&self, key: &Key) -> Peek {
+    fn metadata_cache(&self) -> Option<&dyn MetadataCache> {
+        Some(self)
+    }
+}
+
+impl MetadataCache for Mounts {
+    fn cached(&self, key: &Key) -> CachedMeta {
         match self.place_of_key(key) {
-            Place::Root => self.root.reads().remembered(key),
-            Place::Hidden => Peek::Known(None),
-            Place::Mounted(mount, below) => mount.store.remembered(&below),
+            Place::Root => cached_in(&**self.root.reads(), key),
+            Place::Hidden => CachedMeta::Known(None),
+            Place::Mounted(mount, below) => cached_in(&*mount.store, &below),
         }
     }
 
-    fn remembers(&self) -> bool {
-        self.root.reads().remembers() || self.mounts.iter().any(|mount| mount.store.remembers())
+    fn is_filled_by_requests(&self) -> bool {
+        let mut stores = self.mounts.iter().map(|mount| &mount.store).chain([self.root.reads()]);
+        stores.any(|store| store.metadata_cache().is_some_and(MetadataCache::is_filled_by_requests))
     }
 
-    fn note_absent(&self, key: &Key, asked: Instant) {
-        match self.place_of_key(key) {
-            Place::Root => self.root.reads().note_absent(key, asked),
-            Place::Hidden => {}
-            Place::Mounted(mount, below) => mount.store.note_absent(&below, asked),
+    fn insert_absent(&self, key: &Key, requested: Instant) {
+        let (cache, key) = match self.place_of_key(key) {
+            Place::Root => (self.root.reads().metadata_cache(), key.clone()),
+            Place::Hidden => return,
+            Place::Mounted(mount, below) => (mount.store.metadata_cache(), below),
+        };
+        if let Some(cache) = cache {
+            cache.insert_absent(&key, requested);
         }
     }
+}
+
+fn cached_in(store: &dyn SnapshotStore, key: &Key) -> CachedMeta {
+    store.metadata_cache().map_or(CachedMeta::Unknown, |cache| cache.cached(key))
 }
 
 #[async_trait]

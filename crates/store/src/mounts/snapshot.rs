@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::place::{Mount, Place, place_of_key};
-use crate::{ByteRange, GetResult, Key, KeySource, Peek, ServedStore, Snapshot, StoreError, ValueMeta};
+use crate::{ByteRange, CachedMeta, GetResult, Key, KeySource, Prefetch, ServedStore, Snapshot, StoreError, ValueMeta};
 
 /// A snapshot of each store that has some of the keys.
 struct Parts {
@@ -175,14 +175,14 @@ impl Located<'_> {
 
 #[async_trait]
 impl Snapshot for Parts {
-    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        let Some(located) = self.locate(key)? else { return Ok(Peek::Known(None)) };
-        located.snapshot.peek(&located.key).map_err(|error| located.error(error))
+    fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
+        let Some(located) = self.locate(key)? else { return Ok(CachedMeta::Known(None)) };
+        located.snapshot.cached(&located.key).map_err(|error| located.error(error))
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+    async fn stat(&self, key: &Key, prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError> {
         let Some(located) = self.locate(key)? else { return Ok(None) };
-        located.snapshot.head(&located.key).await.map_err(|error| located.error(error))
+        located.snapshot.stat(&located.key, prefetch).await.map_err(|error| located.error(error))
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
@@ -194,22 +194,17 @@ impl Snapshot for Parts {
         })
     }
 
-    async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        let Some(located) = self.locate(key)? else { return Ok(None) };
-        located.snapshot.begin(&located.key).await.map_err(|error| located.error(error))
-    }
-
-    fn recall(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
+    fn load_cached(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
         for (mount, snapshot) in self.snapshots() {
-            let recalled = snapshot.recall(&KeysOfStore { all: keys, mounts: &self.mounts, mount });
+            let loaded = snapshot.load_cached(&KeysOfStore { all: keys, mounts: &self.mounts, mount });
             let mounted = mount.and_then(|index| self.mounts.get(index));
-            recalled.map_err(|error| outward(mounted, error))?;
+            loaded.map_err(|error| outward(mounted, error))?;
         }
         Ok(())
     }
 
-    fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {
+    fn insert_listed(&self, key: &Key, found: Option<ValueMeta>, requested: Instant) -> Result<(), StoreError> {
         let Some(located) = self.locate(key)? else { return Ok(()) };
-        located.snapshot.note_listed(&located.key, found, asked).map_err(|error| located.error(error))
+        located.snapshot.insert_listed(&located.key, found, requested).map_err(|error| located.error(error))
     }
 }

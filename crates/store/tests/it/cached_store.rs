@@ -1,4 +1,4 @@
-//! A store that remembers the data of other programs.
+//! A store that caches the data of other programs.
 
 use std::{
     collections::HashMap,
@@ -14,9 +14,9 @@ use futures::{StreamExt, stream};
 use proptest::prelude::*;
 use tokio::time::{Duration, Instant, advance};
 use zarrd_store::{
-    ByteRange, GetResult, Guarantees, Key, Keyed, ListableStore, MemoryStore, Operation, PageRequest, Peek,
-    Precondition, Prefix, ReadableStore, Recheck, Rechecked, Snapshot, SnapshotStore, StoreError, StoreWrapper,
-    ValueMeta, Version, WriteableStore, not_before,
+    ByteRange, CachedMeta, CachedStore, GetResult, Guarantees, Key, Keyed, ListableStore, MemoryStore, MetadataCache,
+    Operation, PageRequest, Precondition, Prefix, ReadableStore, Recheck, Snapshot, SnapshotStore, StoreError,
+    StoreWrapper, ValueMeta, Version, WriteableStore, not_before,
 };
 
 const RECHECK: Duration = Duration::from_secs(5);
@@ -68,9 +68,9 @@ fn key(name: &str) -> Key {
     Key::parse(name).unwrap()
 }
 
-fn remembering(recheck: Recheck) -> (Counting, Rechecked<Counting>) {
+fn caching(recheck: Recheck) -> (Counting, CachedStore<Counting>) {
     let store = Counting::default();
-    (store.clone(), Rechecked::new(store, recheck))
+    (store.clone(), CachedStore::new(store, recheck))
 }
 
 async fn text(value: Result<Option<GetResult>, StoreError>) -> Option<(Version, Bytes)> {
@@ -82,139 +82,139 @@ async fn text(value: Result<Option<GetResult>, StoreError>) -> Option<(Version, 
 
 #[tokio::test(start_paused = true)]
 async fn documents_are_answered_from_memory_until_their_time_is_over() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let (store, cached) = caching(Recheck::After(RECHECK));
     let first = store.set("a/zarr.json", "first").await;
     let document = key("a/zarr.json");
-    assert_eq!(rechecked.remembered(&document), Peek::Unknown);
+    assert_eq!(cached.cached(&document), CachedMeta::Unknown);
     for _ in 0..3 {
-        assert_eq!(text(rechecked.get(&document, None).await).await, Some((first, "first".into())));
-        assert!(rechecked.head(&document).await.unwrap().is_some_and(|meta| meta.version == first));
+        assert_eq!(text(cached.get(&document, None).await).await, Some((first, "first".into())));
+        assert!(cached.head(&document).await.unwrap().is_some_and(|meta| meta.version == first));
     }
     assert_eq!(store.take(), 1);
     let second = store.set("a/zarr.json", "second").await;
     advance(RECHECK - Duration::from_millis(1)).await;
-    assert_eq!(text(rechecked.get(&document, None).await).await, Some((first, "first".into())));
-    assert!(matches!(rechecked.remembered(&document), Peek::Known(Some(meta)) if meta.version == first));
+    assert_eq!(text(cached.get(&document, None).await).await, Some((first, "first".into())));
+    assert!(matches!(cached.cached(&document), CachedMeta::Known(Some(meta)) if meta.version == first));
     advance(Duration::from_millis(1)).await;
-    assert_eq!(rechecked.remembered(&document), Peek::Unknown);
-    assert_eq!(text(rechecked.get_at(&document, None, first).await).await, Some((first, "first".into())));
+    assert_eq!(cached.cached(&document), CachedMeta::Unknown);
+    assert_eq!(text(cached.get_if_match(&document, None, first).await).await, Some((first, "first".into())));
     assert_eq!(store.take(), 0, "the bytes of a version do not change");
-    assert_eq!(text(rechecked.get(&document, None).await).await, Some((second, "second".into())));
-    assert_eq!(store.take(), 2, "a look and a read");
+    assert_eq!(text(cached.get(&document, None).await).await, Some((second, "second".into())));
+    assert_eq!(store.take(), 2, "a HEAD and a read");
     advance(RECHECK).await;
-    assert_eq!(text(rechecked.get(&document, None).await).await, Some((second, "second".into())));
-    assert_eq!(store.take(), 1, "a look");
+    assert_eq!(text(cached.get(&document, None).await).await, Some((second, "second".into())));
+    assert_eq!(store.take(), 1, "a HEAD");
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_other_values_only_the_metadata_are_remembered() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn only_metadata_of_other_values_are_cached() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     let long = "x".repeat((64 << 10) + 1);
     for (name, value) in [("a/c/0", "chunk"), ("a/.zarray", long.as_str())] {
         let version = store.set(name, value).await;
         for _ in 0..2 {
-            assert_eq!(text(rechecked.get(&key(name), None).await).await, Some((version, value.to_owned().into())));
-            assert!(rechecked.head(&key(name)).await.unwrap().is_some_and(|meta| meta.version == version));
+            assert_eq!(text(cached.get(&key(name), None).await).await, Some((version, value.to_owned().into())));
+            assert!(cached.head(&key(name)).await.unwrap().is_some_and(|meta| meta.version == version));
         }
         assert_eq!(store.take(), 2, "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn absence_is_remembered() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn absence_is_cached() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     for name in ["a/zarr.json", "a/c/0"] {
         for _ in 0..2 {
-            assert!(rechecked.get(&key(name), None).await.unwrap().is_none());
-            assert!(rechecked.get(&key(name), ByteRange::last(3).ok()).await.unwrap().is_none());
-            assert_eq!(rechecked.head(&key(name)).await.unwrap(), None);
+            assert!(cached.get(&key(name), None).await.unwrap().is_none());
+            assert!(cached.get(&key(name), ByteRange::last(3).ok()).await.unwrap().is_none());
+            assert_eq!(cached.head(&key(name)).await.unwrap(), None);
         }
-        assert_eq!((store.take(), rechecked.remembered(&key(name))), (1, Peek::Known(None)));
+        assert_eq!((store.take(), cached.cached(&key(name))), (1, CachedMeta::Known(None)));
         store.set(name, "value").await;
-        assert!(rechecked.get(&key(name), None).await.unwrap().is_none());
+        assert!(cached.get(&key(name), None).await.unwrap().is_none());
         advance(RECHECK).await;
-        assert!(text(rechecked.get(&key(name), None).await).await.is_some(), "{name}");
+        assert!(text(cached.get(&key(name), None).await).await.is_some(), "{name}");
         store.take();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_another_version_replaces_what_is_remembered() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn a_read_of_another_version_replaces_the_entry() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     let first = store.set("a/c/0", "first").await;
-    rechecked.head(&key("a/c/0")).await.unwrap();
+    cached.head(&key("a/c/0")).await.unwrap();
     let second = store.set("a/c/0", "2").await;
-    let known = || rechecked.remembered(&key("a/c/0"));
-    assert!(matches!(known(), Peek::Known(Some(meta)) if meta.version == first));
+    let known = || cached.cached(&key("a/c/0"));
+    assert!(matches!(known(), CachedMeta::Known(Some(meta)) if meta.version == first));
     advance(Duration::from_millis(1)).await;
-    let error = rechecked.get_at(&key("a/c/0"), Some(ByteRange::From(3)), first).await;
+    let error = cached.get_if_match(&key("a/c/0"), Some(ByteRange::From(3)), first).await;
     assert!(matches!(error, Err(StoreError::RangeNotSatisfiable { .. })));
-    assert!(matches!(known(), Peek::Known(Some(meta)) if meta.version == second));
+    assert!(matches!(known(), CachedMeta::Known(Some(meta)) if meta.version == second));
 }
 
 /// A value that changed before its time was over is seldom the only one.
 #[tokio::test(start_paused = true)]
-async fn a_change_that_is_found_makes_all_that_was_asked_before_be_looked_at_again() {
-    let (store, rechecked) = remembering(Recheck::Never);
+async fn a_change_revalidates_all_older_entries() {
+    let (store, cached) = caching(Recheck::Never);
     let mut versions = Vec::new();
     for name in ["a/c/0", "a/c/1", "a/zarr.json"] {
         versions.push(store.set(name, "first").await);
-        rechecked.get(&key(name), None).await.unwrap();
+        cached.get(&key(name), None).await.unwrap();
     }
     advance(Duration::from_secs(1)).await;
     store.set("a/c/0", "second").await;
-    let found = rechecked.get_at(&key("a/c/0"), None, *versions.first().unwrap()).await;
+    let found = cached.get_if_match(&key("a/c/0"), None, *versions.first().unwrap()).await;
     assert!(found.unwrap().is_some_and(|value| value.meta.version != *versions.first().unwrap()));
     for name in ["a/c/1", "a/zarr.json"] {
-        assert_eq!(rechecked.remembered(&key(name)), Peek::Unknown, "{name}");
-        rechecked.head(&key(name)).await.unwrap();
-        assert!(matches!(rechecked.remembered(&key(name)), Peek::Known(Some(_))), "{name}");
+        assert_eq!(cached.cached(&key(name)), CachedMeta::Unknown, "{name}");
+        cached.head(&key(name)).await.unwrap();
+        assert!(matches!(cached.cached(&key(name)), CachedMeta::Known(Some(_))), "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_finds_a_change_removes_what_is_remembered() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn a_stream_that_finds_a_change_removes_the_entry() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     for name in ["a/c/0", "a/zarr.json"] {
         store.set(name, "value").await;
-        rechecked.head(&key(name)).await.unwrap();
+        cached.head(&key(name)).await.unwrap();
         store.breaking.store(1, Relaxed);
-        let failed = match rechecked.get(&key(name), None).await {
+        let failed = match cached.get(&key(name), None).await {
             Ok(value) => value.unwrap().bytes().await.map(drop),
             Err(error) => Err(error),
         };
         assert!(matches!(failed, Err(StoreError::Changed { .. })), "{name}");
-        assert_eq!(rechecked.remembered(&key(name)), Peek::Unknown, "{name}");
+        assert_eq!(cached.cached(&key(name)), CachedMeta::Unknown, "{name}");
         store.breaking.store(0, Relaxed);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_look_at_a_key_at_the_same_time_share_a_request() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn concurrent_heads_of_a_key_share_a_request() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     store.set("a/zarr.json", "document").await;
     let document = key("a/zarr.json");
     let (first, second, third) =
-        tokio::join!(rechecked.get(&document, None), rechecked.get(&document, None), rechecked.head(&document));
+        tokio::join!(cached.get(&document, None), cached.get(&document, None), cached.head(&document));
     assert_eq!(text(first).await, text(second).await);
     assert!(third.unwrap().is_some());
     assert_eq!(store.take(), 1);
     let absent = key("b/c/0");
-    let (first, second) = tokio::join!(rechecked.head(&absent), rechecked.head(&absent));
+    let (first, second) = tokio::join!(cached.head(&absent), cached.head(&absent));
     assert_eq!((first.unwrap(), second.unwrap(), store.take()), (None, None, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_of_listings_are_remembered() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn versions_in_listings_are_cached() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     let listed = store.set("a/c/0", "first").await;
-    rechecked.head(&key("a/c/1")).await.unwrap();
+    cached.head(&key("a/c/1")).await.unwrap();
     store.set("a/c/1", "new").await;
     store.take();
-    rechecked.list_prefix(&Prefix::root(), PageRequest::first(10)).await.unwrap();
-    rechecked.list_dir(&Prefix::parse("a/c/").unwrap(), PageRequest::first(10)).await.unwrap();
-    assert!(matches!(rechecked.remembered(&key("a/c/0")), Peek::Known(Some(meta)) if meta.version == listed));
-    assert_eq!(rechecked.remembered(&key("a/c/1")), Peek::Known(None), "a listing may be older than a read");
+    cached.list_prefix(&Prefix::root(), PageRequest::first(10)).await.unwrap();
+    cached.list_dir(&Prefix::parse("a/c/").unwrap(), PageRequest::first(10)).await.unwrap();
+    assert!(matches!(cached.cached(&key("a/c/0")), CachedMeta::Known(Some(meta)) if meta.version == listed));
+    assert_eq!(cached.cached(&key("a/c/1")), CachedMeta::Known(None), "a listing may be older than a read");
     assert_eq!(store.take(), 2);
 }
 
@@ -226,21 +226,21 @@ async fn guarantees_have_the_time_for_which_changes_may_be_missed() {
         (Recheck::After(RECHECK), Duration::from_secs(65)),
         (Recheck::Never, Duration::MAX),
     ] {
-        let (_, rechecked) = remembering(recheck);
-        assert_eq!(rechecked.guarantees(nfs), Guarantees { staleness, ..nfs });
-        assert_eq!(rechecked.remembers(), recheck != Recheck::Always);
+        let (_, cached) = caching(recheck);
+        assert_eq!(cached.guarantees(nfs), Guarantees { staleness, ..nfs });
+        assert_eq!(cached.is_filled_by_requests(), recheck != Recheck::Always);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_remembered_is_bounded() {
-    let (store, rechecked) = remembering(Recheck::Never);
+async fn cache_is_bounded() {
+    let (store, cached) = caching(Recheck::Never);
     let document = "x".repeat(64 << 10);
     for number in 0..1_000 {
         store.set(&format!("{number}/zarr.json"), &document).await;
-        rechecked.get(&key(&format!("{number}/zarr.json")), None).await.unwrap();
+        cached.get(&key(&format!("{number}/zarr.json")), None).await.unwrap();
     }
-    let kept = (0..1_000).filter(|number| rechecked.remembered(&key(&format!("{number}/zarr.json"))) != Peek::Unknown);
+    let kept = (0..1_000).filter(|number| cached.cached(&key(&format!("{number}/zarr.json"))) != CachedMeta::Unknown);
     assert!((256..=512).contains(&kept.count()), "of 64 KiB each, 32 MiB are kept");
 }
 
@@ -300,7 +300,7 @@ impl Model {
 }
 
 async fn check(steps: Vec<Step>) {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let (store, cached) = caching(Recheck::After(RECHECK));
     let mut model = Model::default();
     for (number, step) in steps.into_iter().enumerate() {
         let name = |at: usize| key(NAMES.get(at).unwrap());
@@ -316,20 +316,20 @@ async fn check(steps: Vec<Step>) {
             }
             Step::Get(at) | Step::GetRange(at) => {
                 let range = matches!(step, Step::GetRange(_)).then_some(ByteRange::From(0));
-                let found = text(rechecked.get(&name(at), range).await).await;
+                let found = text(cached.get(&name(at), range).await).await;
                 let found = found.map(|(version, bytes)| (version, String::from_utf8(bytes.to_vec()).unwrap()));
                 assert!(model.allows(at, &found), "{step:?} of step {number} found {found:?}");
             }
             Step::Head(at) => {
-                let found: Option<ValueMeta> = rechecked.head(&name(at)).await.unwrap();
+                let found: Option<ValueMeta> = cached.head(&name(at)).await.unwrap();
                 let found = found.map(|meta| (meta.version, "v".repeat(meta.size as usize)));
                 assert!(model.allows(at, &found), "{step:?} of step {number} found {found:?}");
             }
-            Step::List => drop(rechecked.list(PageRequest::first(10)).await.unwrap()),
+            Step::List => drop(cached.list(PageRequest::first(10)).await.unwrap()),
             Step::Current(at) => {
                 advance(Duration::from_nanos(1)).await;
                 let key = name(at);
-                let read = rechecked.get(&key, None);
+                let read = cached.get(&key, None);
                 let found = text(not_before(Some(Instant::now()), read).await).await;
                 let found = found.map(|(version, bytes)| (version, String::from_utf8(bytes.to_vec()).unwrap()));
                 assert_eq!(found, model.now.get(&at).cloned(), "{step:?} of step {number}");
@@ -351,41 +351,45 @@ proptest! {
     }
 }
 
-/// The absence of a key from a listing is remembered, unless a read found a value.
+/// The absence of a key from a listing is cached, unless a read found a value.
 #[tokio::test(start_paused = true)]
-async fn keys_that_a_listing_does_not_show_are_remembered() {
-    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+async fn keys_that_a_listing_does_not_contain_are_cached_as_absent() {
+    let (store, cached) = caching(Recheck::After(RECHECK));
     let (absent, read) = (key("a/c/0"), key("a/c/1"));
     let version = store.set("a/c/1", "chunk").await;
-    rechecked.head(&read).await.unwrap();
-    let asked = Instant::now();
-    rechecked.note_absent(&absent, asked);
-    rechecked.note_absent(&read, asked);
-    assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
-    assert!(matches!(rechecked.remembered(&read), Peek::Known(Some(meta)) if meta.version == version));
+    cached.head(&read).await.unwrap();
+    let requested = Instant::now();
+    cached.insert_absent(&absent, requested);
+    cached.insert_absent(&read, requested);
+    assert_eq!(cached.cached(&absent), CachedMeta::Known(None));
+    assert!(matches!(cached.cached(&read), CachedMeta::Known(Some(meta)) if meta.version == version));
     advance(RECHECK).await;
-    assert_eq!(rechecked.remembered(&absent), Peek::Unknown);
-    rechecked.note_absent(&absent, asked);
-    assert_eq!(rechecked.remembered(&absent), Peek::Unknown, "the time begins with the listing");
-    rechecked.note_absent(&absent, Instant::now());
-    assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
+    assert_eq!(cached.cached(&absent), CachedMeta::Unknown);
+    cached.insert_absent(&absent, requested);
+    assert_eq!(cached.cached(&absent), CachedMeta::Unknown, "the time begins with the listing");
+    cached.insert_absent(&absent, Instant::now());
+    assert_eq!(cached.cached(&absent), CachedMeta::Known(None));
     advance(Duration::from_nanos(1)).await;
-    let current = not_before(Some(Instant::now()), async { rechecked.remembered(&absent) }).await;
-    assert_eq!((current, rechecked.remembered(&absent)), (Peek::Unknown, Peek::Known(None)), "for others it is known");
-    let (_, forgetful) = remembering(Recheck::Always);
-    forgetful.note_absent(&absent, Instant::now());
-    assert_eq!(forgetful.remembered(&absent), Peek::Unknown);
+    let current = not_before(Some(Instant::now()), async { cached.cached(&absent) }).await;
+    assert_eq!(
+        (current, cached.cached(&absent)),
+        (CachedMeta::Unknown, CachedMeta::Known(None)),
+        "for others it is known"
+    );
+    let (_, uncached) = caching(Recheck::Always);
+    uncached.insert_absent(&absent, Instant::now());
+    assert_eq!(uncached.cached(&absent), CachedMeta::Unknown);
 }
 
 /// A request for what is current asks for the keys that it reads, in whatever task, and for no others.
 #[tokio::test(start_paused = true)]
 async fn request_for_what_is_current_asks_for_its_own_keys_only() {
-    let (store, rechecked) = remembering(Recheck::Never);
+    let (store, cached) = caching(Recheck::Never);
     let [a, b] = ["a/zarr.json", "b/zarr.json"].map(key);
     for name in ["a/zarr.json", "b/zarr.json"] {
         store.set(name, "old").await;
     }
-    let keyed = Keyed::new(rechecked, Guarantees::READ_ONLY);
+    let keyed = Keyed::new(cached, Guarantees::READ_ONLY);
     let read = async |snapshot: &dyn Snapshot, key: &Key| {
         snapshot.get(key, None).await.unwrap().unwrap().bytes().await.unwrap()
     };
@@ -399,6 +403,6 @@ async fn request_for_what_is_current_asks_for_its_own_keys_only() {
     let snapshot = not_before(Some(Instant::now()), keyed.snapshot(&[a.clone(), b.clone()])).await.unwrap();
     assert_eq!(read(&*snapshot, &a).await, "newer");
     let other = keyed.snapshot(&[a.clone(), b.clone()]).await.unwrap();
-    assert!(matches!(other.peek(&b).unwrap(), Peek::Known(Some(meta)) if meta.size == 3));
+    assert!(matches!(other.cached(&b).unwrap(), CachedMeta::Known(Some(meta)) if meta.size == 3));
     assert_eq!(read(&*snapshot, &b).await, "newer");
 }

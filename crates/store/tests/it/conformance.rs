@@ -1,10 +1,10 @@
-//! The store in memory passes the suite, and so do one whose commits are hidden and one that remembers what it read.
+//! The store in memory passes the suite, and so do one whose commits are hidden and one that caches what it reads.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use zarrd_store::{
-    Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, Rechecked, SnapshotStore, WriteableStore,
+    CachedStore, Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, SnapshotStore, WriteableStore,
 };
 use zarrd_store_testkit::{Factory, Foreign, ForeignData};
 
@@ -44,16 +44,16 @@ impl ForeignData for Changing {
     }
 }
 
-/// A store in memory that others change, and that remembers what it read.
+/// A store in memory that others change, and that caches what it reads.
 struct Remembering {
     memory: MemoryStore,
-    store: Arc<Keyed<Rechecked<MemoryStore>>>,
+    store: Arc<Keyed<CachedStore<MemoryStore>>>,
 }
 
 impl ForeignData for Remembering {
     async fn create() -> Self {
         let memory = MemoryStore::new();
-        let rechecked = Rechecked::new(memory.clone(), Recheck::After(Duration::from_millis(1)));
+        let rechecked = CachedStore::new(memory.clone(), Recheck::After(Duration::from_millis(1)));
         let guarantees = rechecked.guarantees(Guarantees::READ_ONLY);
         Self { store: Arc::new(Keyed::new(rechecked, guarantees)), memory }
     }
@@ -79,7 +79,7 @@ mod keyed {
     zarrd_store_testkit::conformance_tests!(Foreign::<Changing>::new() => readable_writeable_listable, snapshots);
 }
 
-mod remembering {
+mod caching {
     use super::*;
 
     zarrd_store_testkit::conformance_tests!(Foreign::<Remembering>::new() => readable_writeable_listable, snapshots);

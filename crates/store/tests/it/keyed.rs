@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use proptest::prelude::*;
 use tokio::time::Instant;
 use zarrd_store::{
-    ByteRange, Guarantees, Key, KeySource, Keyed, MemoryStore, Peek, Precondition, ReadableStore, Snapshot,
+    ByteRange, CachedMeta, Guarantees, Key, KeySource, Keyed, MemoryStore, Precondition, ReadableStore, Snapshot,
     SnapshotStore, StoreError, Version, WriteableStore,
 };
 
@@ -82,8 +82,8 @@ impl Model {
         self.values.get(&key).map(|(version, _)| *version)
     }
 
-    /// The expected answer to a look at the metadata.
-    fn look(&mut self, key: usize) -> Said {
+    /// The expected metadata.
+    fn meta(&mut self, key: usize) -> Said {
         let current = self.version(key);
         self.first.entry(key).or_insert(current).map_or(Said::Absent, Said::Meta)
     }
@@ -139,23 +139,23 @@ async fn check(before: &[Step], steps: &[Step], listed: bool) {
         let meta = |meta: Option<zarrd_store::ValueMeta>| meta.map_or(Said::Absent, |meta| Said::Meta(meta.version));
         let (found, expected) = match *step {
             Step::Peek { .. } => {
-                let found = said(snapshot.peek(key), |peek| match peek {
-                    Peek::Known(known) => meta(known),
-                    Peek::Unknown => Said::Unknown,
+                let found = said(snapshot.cached(key), |peek| match peek {
+                    CachedMeta::Known(known) => meta(known),
+                    CachedMeta::Unknown => Said::Unknown,
                 });
-                (found, if model.first.contains_key(&at) { model.look(at) } else { Said::Unknown })
+                (found, if model.first.contains_key(&at) { model.meta(at) } else { Said::Unknown })
             }
-            Step::Head { .. } => (said(snapshot.head(key).await, meta), model.look(at)),
-            Step::Meta { .. } => (said(snapshot.meta(key).await, meta), model.look(at)),
+            Step::Head { .. } => (said(snapshot.meta(key).await, meta), model.meta(at)),
+            Step::Meta { .. } => (said(snapshot.meta(key).await, meta), model.meta(at)),
             Step::Listed { .. } => {
                 let current = memory.head(key).await.unwrap();
-                let noted = snapshot.note_listed(key, current, Instant::now());
-                // The first look is at an entry of a listing, or at nothing.
-                let expected = model.look(at);
+                let noted = snapshot.insert_listed(key, current, Instant::now());
+                // The first read is of an entry of a listing, or there is none.
+                let expected = model.meta(at);
                 (
-                    said(noted.and_then(|()| snapshot.peek(key)), |peek| match peek {
-                        Peek::Known(known) => meta(known),
-                        Peek::Unknown => Said::Unknown,
+                    said(noted.and_then(|()| snapshot.cached(key)), |peek| match peek {
+                        CachedMeta::Known(known) => meta(known),
+                        CachedMeta::Unknown => Said::Unknown,
                     }),
                     expected,
                 )

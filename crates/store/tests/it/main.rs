@@ -8,8 +8,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod cached_store;
 mod conformance;
 mod forgetful;
 mod keyed;
 mod mounts;
-mod rechecked;

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use futures::FutureExt;
 use tokio::time::Instant;
 use zarrd_store::{
-    ByteRange, Change, ChangeOutcome, Conditions, Consolidated, DirPage, GetResult, Guarantees, Key, KeyCount, KeyPage,
-    Keyed, ListableStore, Listing, MemoryStore, MountName, Mounts, Operation, PageRequest, Payload, Peek, Precondition,
-    Prefix, ReadableStore, Reads, Recall, Recheck, Rechecked, ServedStore, Snapshot, SnapshotStore, StoreError,
-    StoreWrapper, TransactionalStore, ValueMeta, WriteableStore, Writes,
+    ByteRange, CachedMeta, CachedStore, Change, ChangeOutcome, Conditions, Consolidated, DirPage, GetResult,
+    Guarantees, Key, KeyCount, KeyPage, Keyed, ListableStore, Listing, MemoryStore, MetadataCache, MetadataReader,
+    MountName, Mounts, Operation, PageRequest, Payload, Precondition, Prefix, ReadableStore, Reads, Recheck,
+    ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore, ValueMeta, WriteableStore,
+    Writes,
 };
 use zarrd_store_testkit::Factory;
 
@@ -181,21 +182,24 @@ async fn listed_keys_are_known_to_the_snapshot_of_their_store() {
     let snapshot = fixture.all.snapshot(&keys).await.unwrap();
     let listed = fixture.all.list_prefix(&prefix("lab/"), PageRequest::first(9)).await.unwrap().keys;
     let found = listed.iter().find(|entry| entry.key == keys[0]).map(|entry| entry.meta);
-    assert_eq!(snapshot.peek(&keys[0]).unwrap(), Peek::Unknown);
+    assert_eq!(snapshot.cached(&keys[0]).unwrap(), CachedMeta::Unknown);
     for (key, meta) in [(&keys[0], found), (&keys[1], None), (&keys[2], None), (&keys[3], None)] {
-        snapshot.note_listed(key, meta, Instant::now()).unwrap();
+        snapshot.insert_listed(key, meta, Instant::now()).unwrap();
     }
-    assert_eq!(snapshot.peek(&keys[0]).unwrap(), Peek::Known(found));
-    assert_eq!(snapshot.peek(&keys[1]).unwrap(), Peek::Known(None));
-    assert!(matches!(snapshot.peek(&keys[2]).unwrap(), Peek::Known(Some(_))), "commits are known without listings");
+    assert_eq!(snapshot.cached(&keys[0]).unwrap(), CachedMeta::Known(found));
+    assert_eq!(snapshot.cached(&keys[1]).unwrap(), CachedMeta::Known(None));
+    assert!(
+        matches!(snapshot.cached(&keys[2]).unwrap(), CachedMeta::Known(Some(_))),
+        "commits are known without listings"
+    );
 }
 
-/// A store that recalls what it has.
+/// A store with a reader of metadata.
 #[derive(Clone)]
-struct Recalling(MemoryStore, Arc<AtomicU64>);
+struct WithReader(MemoryStore, Arc<AtomicU64>);
 
 #[async_trait]
-impl ReadableStore for Recalling {
+impl ReadableStore for WithReader {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.0.get(key, range).await
     }
@@ -204,17 +208,31 @@ impl ReadableStore for Recalling {
         self.0.head(key).await
     }
 
-    fn recall(&self) -> Option<Recall<'_>> {
+    fn metadata_cache(&self) -> Option<&dyn MetadataCache> {
+        Some(self)
+    }
+}
+
+impl MetadataCache for WithReader {
+    fn cached(&self, _key: &Key) -> CachedMeta {
+        CachedMeta::Unknown
+    }
+
+    fn is_filled_by_requests(&self) -> bool {
+        false
+    }
+
+    fn reader(&self) -> Option<MetadataReader<'_>> {
         Some(Box::new(|key| {
             self.1.fetch_add(1, Ordering::Relaxed);
             let found = self.0.head(key).now_or_never();
-            found.and_then(Result::ok).map_or(Peek::Unknown, Peek::Known)
+            found.and_then(Result::ok).map_or(CachedMeta::Unknown, CachedMeta::Known)
         }))
     }
 }
 
 #[async_trait]
-impl ListableStore for Recalling {
+impl ListableStore for WithReader {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.0.list_prefix(prefix, page).await
     }
@@ -227,22 +245,22 @@ impl ListableStore for Recalling {
 #[tokio::test]
 async fn each_store_recalls_its_keys() {
     let fixture = Fixture::new().await;
-    let recalled = Arc::new(AtomicU64::new(0));
-    let recalling = Rechecked::new(Recalling(fixture.lab.clone(), recalled.clone()), Recheck::Always);
+    let read = Arc::new(AtomicU64::new(0));
+    let recalling = CachedStore::new(WithReader(fixture.lab.clone(), read.clone()), Recheck::Always);
     let lab: Arc<dyn SnapshotStore> = Arc::new(Keyed::new(recalling, Guarantees::READ_ONLY));
     let mounts = BTreeMap::from([(name("lab"), lab), (name("lab-2"), foreign(&fixture.other))]);
     let all = Mounts::new("test", Arc::new(fixture.root.clone()).into(), mounts);
     let keys = ["a", "lab", "lab/c/0", "lab/d", "lab/none", "lab-2/e"].map(key);
     let snapshot = all.snapshot(&keys).await.unwrap();
-    let first = snapshot.head(&keys[3]).await.unwrap();
+    let first = snapshot.meta(&keys[3]).await.unwrap();
     put(&fixture.lab, &["d"]).await;
-    snapshot.recall(&keys.to_vec()).unwrap();
-    assert_eq!(recalled.load(Ordering::Relaxed), 2, "one was looked at before");
-    assert_eq!(snapshot.peek(&keys[2]).unwrap(), Peek::Known(fixture.lab.head(&key("c/0")).await.unwrap()));
-    assert_eq!(snapshot.peek(&keys[3]).unwrap(), Peek::Known(first), "the first look counts");
-    assert_eq!(snapshot.peek(&keys[4]).unwrap(), Peek::Known(None));
-    assert_eq!(snapshot.peek(&keys[5]).unwrap(), Peek::Unknown, "its store recalls nothing");
-    let missing = snapshot.recall(&vec![key("lab/d"), key("lab/e")]);
+    snapshot.load_cached(&keys.to_vec()).unwrap();
+    assert_eq!(read.load(Ordering::Relaxed), 2, "one was read before");
+    assert_eq!(snapshot.cached(&keys[2]).unwrap(), CachedMeta::Known(fixture.lab.head(&key("c/0")).await.unwrap()));
+    assert_eq!(snapshot.cached(&keys[3]).unwrap(), CachedMeta::Known(first), "the first read counts");
+    assert_eq!(snapshot.cached(&keys[4]).unwrap(), CachedMeta::Known(None));
+    assert_eq!(snapshot.cached(&keys[5]).unwrap(), CachedMeta::Unknown, "its store has no reader");
+    let missing = snapshot.load_cached(&vec![key("lab/d"), key("lab/e")]);
     assert!(matches!(missing, Err(StoreError::NotInSnapshot { key: missing }) if missing == key("lab/e")));
 }
 
@@ -269,11 +287,11 @@ async fn a_snapshot_is_one_of_each_store() {
     let fixture = Fixture::new().await;
     let all = ["a", "lab", "lab/d", "lab-2/e", "m/none"].map(key);
     let snapshot = fixture.all.snapshot(&all).await.unwrap();
-    assert_eq!(snapshot.peek(&key("a")).unwrap(), Peek::Known(fixture.root.head(&key("a")).await.unwrap()));
-    assert_eq!(snapshot.peek(&key("lab/d")).unwrap(), Peek::Unknown);
-    assert_eq!(snapshot.peek(&key("lab")).unwrap(), Peek::Known(None));
-    snapshot.look_at(&all).await.unwrap();
-    assert!(snapshot.head(&key("lab/d")).await.unwrap().is_some());
+    assert_eq!(snapshot.cached(&key("a")).unwrap(), CachedMeta::Known(fixture.root.head(&key("a")).await.unwrap()));
+    assert_eq!(snapshot.cached(&key("lab/d")).unwrap(), CachedMeta::Unknown);
+    assert_eq!(snapshot.cached(&key("lab")).unwrap(), CachedMeta::Known(None));
+    snapshot.stat_many(&all).await.unwrap();
+    assert!(snapshot.meta(&key("lab/d")).await.unwrap().is_some());
     put(&fixture.lab, &["d"]).await;
     put(&fixture.root, &["a"]).await;
     let read = async |at: &str| snapshot.get(&key(at), None).await;

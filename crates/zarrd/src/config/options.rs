@@ -36,7 +36,7 @@ pub(crate) struct StoreOptions {
     /// DIR follows symbolic links that lead out of it), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that
     /// other programs write, which `serve` only reads, with the credentials of the environment), or `http://HOST/PATH`
     /// or `https://…` (the files of a web server, which `serve` only reads); `?recheck=TIME` after one of these sets
-    /// for how long what was read is remembered, `5s` by default, `0` for `dir:`, and `?consolidated=trust` describes
+    /// for how long what was read is cached, `5s` by default, `0` for `dir:`, and `?consolidated=trust` describes
     /// trees as consolidated metadata say; a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
     #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
     #[serde(deserialize_with = "from_text")]

@@ -9,7 +9,7 @@ use zarrd_meta::{
     documents::DocumentError,
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
 };
-use zarrd_store::{Key, MountFailure, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
+use zarrd_store::{CachedMeta, Key, MountFailure, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
 
 use super::{
     ahead::ReadAhead,
@@ -259,9 +259,9 @@ impl<'a> SnapshotReader<'a> {
             let open = |key| {
                 let (snapshot, mount) = (&*snapshot, self.mounts.iter().find(|mount| mount.contains(key)));
                 let open = async move {
-                    match snapshot.peek(key)? {
-                        Peek::Known(None) => Ok::<_, StoreError>(None),
-                        Peek::Known(Some(_)) | Peek::Unknown => snapshot.get(key, None).await,
+                    match snapshot.cached(key)? {
+                        CachedMeta::Known(None) => Ok::<_, StoreError>(None),
+                        CachedMeta::Known(Some(_)) | CachedMeta::Unknown => snapshot.get(key, None).await,
                     }
                 };
                 async move {
@@ -299,7 +299,7 @@ impl<'a> SnapshotReader<'a> {
     /// A snapshot of documents, and the memory that they take.
     async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
-        snapshot.look_at(keys).await?;
+        snapshot.stat_many(keys).await?;
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             found.push((key, snapshot.meta(key).await?));
@@ -466,7 +466,7 @@ impl<'a> SnapshotReader<'a> {
         self.versions_read.dedup();
         let keys: Vec<Key> = self.versions_read.iter().map(|(key, _)| key.clone()).collect();
         let snapshot = self.context.store.snapshot(&keys).await?;
-        snapshot.look_at(&keys).await?;
+        snapshot.stat_many(&keys).await?;
         for (key, version) in &self.versions_read {
             if snapshot.meta(key).await?.map(|info| info.version) != *version {
                 return Ok(false);

@@ -13,8 +13,8 @@ use tokio::{
 };
 use zarrd_array::{Arrays, Options};
 use zarrd_store::{
-    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, MemoryStore, PageRequest,
-    Precondition, Prefix, ReadableStore, Recheck, Rechecked, ServedStore, StoreError, ValueMeta, Version,
+    ByteRange, CachedStore, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, MemoryStore,
+    PageRequest, Precondition, Prefix, ReadableStore, Recheck, ServedStore, StoreError, ValueMeta, Version,
     WriteableStore,
 };
 
@@ -93,7 +93,7 @@ impl DistantStore {
 
     /// The store as it is served with these guarantees.
     pub(crate) fn served(&self, recheck: Recheck, guarantees: Guarantees) -> ServedStore {
-        let rechecked = Rechecked::new(self.clone(), recheck);
+        let rechecked = CachedStore::new(self.clone(), recheck);
         let guarantees = rechecked.guarantees(guarantees);
         ServedStore::read_only(Arc::new(Keyed::new(rechecked, guarantees)))
     }
@@ -156,7 +156,7 @@ impl ReadableStore for DistantStore {
         self.memory.head(key).await
     }
 
-    async fn get_at(
+    async fn get_if_match(
         &self,
         key: &Key,
         range: Option<ByteRange>,
