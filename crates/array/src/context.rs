@@ -201,7 +201,7 @@ impl Context {
         prefix.map_or_else(|_| self.store.guarantees(), |prefix| self.store.guarantees_below(&prefix))
     }
 
-    /// The turns of those who look at a key for the first time; `None` if each has to look for itself.
+    /// The turns of the first requests for a key; `None` if the store caches nothing.
     pub(crate) fn first_requests(&self) -> Option<&KeyTurns> {
         self.first_requests.as_ref()
     }

@@ -5,7 +5,7 @@ use zarrd_meta::NodePath;
 /// The rights of a request on nodes that it does not name, but that the engine would read or change on its behalf: the
 /// targets of links, and missing groups above a new node.
 ///
-/// The node that a request names is judged by the caller of the engine. Consolidated metadata above it is maintained
+/// The caller of the engine authorizes the node that a request names. Consolidated metadata above it is maintained
 /// whatever the rights are.
 pub trait NodeRights: Send + Sync {
     /// True if the request may read the node at `path` and everything below it.

@@ -23,7 +23,7 @@ pub struct NodeInfo {
     pub implicit: bool,
     /// The version of the node, which changes whenever one of its own documents does; `None` for an implicit group.
     pub version: Option<Version>,
-    /// The relation of the documents that v2 and v3 have at the path. `None` if one of them has none or if looking would
+    /// The relation of the documents that v2 and v3 have at the path. `None` if one of them has none or if reading them would
     /// take a request; a server also leaves out that they are the same.
     pub relation: Option<DialectRelation>,
     /// The node in the Zarr Object Model, with its members to the requested depth.

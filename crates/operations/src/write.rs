@@ -19,7 +19,7 @@ pub struct WriteReport {
     /// The number of chunks that were encoded again because another writer had changed them.
     pub conflicts_retried: u64,
     /// The relation that the documents of v2 and v3 at the path had before the write, which makes two shapes equal;
-    /// `None` if one of them has none, or if looking would take a request.
+    /// `None` if one of them has none, or if reading them would take a request.
     pub relation: Option<DialectRelation>,
 }
 

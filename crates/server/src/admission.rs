@@ -21,11 +21,11 @@ struct Admission {
     claim: Claim,
     /// `None` for an anonymous caller.
     session: Option<Session>,
-    /// The key or prefix that the rights were judged on, if the path was parsed for it.
+    /// The key or prefix that the caller was authorized for, if the path was parsed for it.
     target: Option<StoreTarget>,
 }
 
-/// Attaches a session, a new claim of its caller, and the target that was judged to a request.
+/// Attaches a session, a new claim of its caller, and the target that it is authorized for to a request.
 pub(crate) fn attach(app: &App, session: &Session, target: Option<StoreTarget>, request: &mut Request) {
     let extensions = request.extensions_mut();
     let caller = session.caller().or_else(|| extensions.get().copied());
@@ -47,7 +47,7 @@ pub(crate) fn session_of(extensions: &Extensions, app: &App) -> Session {
     session.unwrap_or_else(|| Session::anonymous(app))
 }
 
-/// Takes the target that the rights of a request with these extensions were judged on.
+/// Takes the target that a request with these extensions is authorized for.
 pub(crate) fn take_target(extensions: &mut Extensions) -> Option<StoreTarget> {
     extensions.get_mut::<Admission>()?.target.take()
 }

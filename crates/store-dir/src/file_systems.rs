@@ -74,7 +74,7 @@ pub(crate) fn staleness(directory: &Path, mounts: &str) -> Duration {
 }
 
 /// True if all file systems on the way to `directory`, at and below it are those of this machine, given the text of
-/// `/proc/self/mountinfo`. To look at a path there asks no other machine.
+/// `/proc/self/mountinfo`. Reading attributes there asks no other machine.
 pub(crate) fn is_local(directory: &Path, mounts: &str) -> bool {
     let mounts = mounts.lines().filter_map(Mount::parse);
     let mut on_the_way = mounts

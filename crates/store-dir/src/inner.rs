@@ -10,7 +10,7 @@ use crate::{
     buffers::Buffers,
     error::StepError,
     held::HeldNames,
-    kept::Kept,
+    open_files::OpenFiles,
     options::Options,
     quiet::{Precision, Quiet},
     recent::RecentNames,
@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     /// One permit for each KiB.
     pub(crate) prefetch: Arc<Semaphore>,
     pub(crate) buffers: Buffers,
-    pub(crate) kept: Kept,
+    pub(crate) open_files: OpenFiles,
     pub(crate) held: HeldNames,
     pub(crate) recent: RecentNames,
     /// True if all file systems are those of this machine.
@@ -48,7 +48,7 @@ impl Inner {
             cursors: hash.cursors(),
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             buffers: Buffers::default(),
-            kept: Kept::default(),
+            open_files: OpenFiles::default(),
             held: HeldNames::default(),
             recent: RecentNames::default(),
             near,
@@ -58,7 +58,7 @@ impl Inner {
         }
     }
 
-    /// True if to look at a file asks no other machine.
+    /// True if reading the attributes of a file asks no other machine.
     pub(crate) fn is_near(&self) -> bool {
         self.near && !self.root.faults.is_uncached()
     }

@@ -28,7 +28,7 @@
 //! If all file systems are those of this machine, names and bytes that are in memory are looked up and read on the
 //! calling thread (`RESOLVE_CACHED`, `RWF_NOWAIT`): to switch threads takes longer. What is not in memory, and whatever
 //! is unusual, is done on the thread pool for work that blocks. Names that were asked for a moment ago are taken to be in
-//! memory if many are looked at.
+//! memory if many are read.
 //!
 //! # Versions, and files that were just written
 //!
@@ -129,7 +129,7 @@
 //! | `store` | [`DirStore`] and its implementation of the store traits |
 //! | `read`, `list` | reading a value, and listing keys: the parts that wait |
 //! | `metadata_reader`, `recent` | metadata of many files, directory by directory, and the names of which the kernel has the inodes |
-//! | `value_file`, `kept`, `buffers` | an open file, those that stay open, and the buffers that are read into |
+//! | `value_file`, `open_files`, `buffers` | an open file, those that stay open, and the buffers that are read into |
 //! | `walk`, `directory` | the directories of a listing, and the children of one |
 //! | `inner` | what clones share; running what blocks |
 //! | `root` | opening files |
@@ -147,10 +147,10 @@ mod faults;
 mod file_systems;
 mod held;
 mod inner;
-mod kept;
 mod list;
 mod metadata_reader;
 mod names;
+mod open_files;
 mod options;
 mod part;
 mod private;

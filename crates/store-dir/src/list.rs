@@ -75,15 +75,15 @@ struct Listed {
 
 /// Returns the metadata of values when their files are quiet.
 async fn settle(inner: &Arc<Inner>, found: Vec<Found>) -> Result<Vec<Entry>, StoreError> {
-    let judge = |found: Found| {
+    let with_wait = |found: Found| {
         let wait = inner.wait(&found.key, &found.attributes, found.precision);
         Listed { found, wait }
     };
-    let mut listed: Vec<Listed> = found.into_iter().map(judge).collect();
+    let mut listed: Vec<Listed> = found.into_iter().map(with_wait).collect();
     for _ in 0..WAITS {
         let Some(wait) = listed.iter().filter_map(|listed| listed.wait).max() else { break };
         tokio::time::sleep(wait).await;
-        listed = inner.run(|inner| look_again(inner, listed)).await?;
+        listed = inner.run(|inner| stat_again(inner, listed)).await?;
     }
     let entry = |Listed { found, wait }| {
         let meta = match wait {
@@ -95,12 +95,12 @@ async fn settle(inner: &Arc<Inner>, found: Vec<Found>) -> Result<Vec<Entry>, Sto
     Ok(listed.into_iter().map(entry).collect())
 }
 
-/// Looks at the files again that were not quiet. Leaves out those that are no values any more.
-fn look_again(inner: &Inner, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreError> {
-    let mut looked = Vec::with_capacity(listed.len());
+/// Reads the attributes of files that were not quiet again. Leaves out those that are no values any more.
+fn stat_again(inner: &Inner, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreError> {
+    let mut current = Vec::with_capacity(listed.len());
     for Listed { found, wait } in listed {
         if wait.is_none() {
-            looked.push(Listed { found, wait });
+            current.push(Listed { found, wait });
             continue;
         }
         let path = found.key.as_str();
@@ -114,7 +114,7 @@ fn look_again(inner: &Inner, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreEr
         } else {
             inner.wait(&found.key, &now.attributes, now.precision)
         };
-        looked.push(Listed { found: Found { attributes: now.attributes, ..found }, wait });
+        current.push(Listed { found: Found { attributes: now.attributes, ..found }, wait });
     }
-    Ok(looked)
+    Ok(current)
 }

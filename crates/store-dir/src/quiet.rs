@@ -31,7 +31,7 @@ pub(crate) enum Precision {
     Coarse,
 }
 
-/// Judges how long a file has to be quiet.
+/// Decides how long a file has to be quiet.
 #[derive(Debug, Default)]
 pub(crate) struct Quiet {
     /// The files whose times are in the future, and when they were seen first.

@@ -43,7 +43,7 @@ pub(crate) async fn get(
     if !is_visible(key.as_str()) {
         return Ok(None);
     }
-    if let Some(file) = version.and_then(|version| inner.kept.find(key, version))
+    if let Some(file) = version.and_then(|version| inner.open_files.find(key, version))
         && let Begun::Ready(result) = begin(inner, file, range).await?
     {
         return Ok(Some(result));
@@ -72,7 +72,7 @@ pub(crate) async fn get(
             if !inner.run(move |inner| young.is_unchanged(&inner.root)).await? {
                 continue;
             }
-            inner.kept.keep(inner.meta(key, &file.attributes).version, file.clone());
+            inner.open_files.insert(inner.meta(key, &file.attributes).version, file.clone());
         }
         if let Begun::Ready(result) = begin(inner, file, range).await? {
             return Ok(Some(result));
@@ -122,7 +122,7 @@ pub(crate) async fn head(inner: &Arc<Inner>, key: &Key) -> Result<Option<ValueMe
         if inner.run(move |inner| young.is_unchanged(&inner.root)).await? {
             let meta = inner.meta(key, &file.attributes);
             if readable {
-                inner.kept.keep(meta.version, file);
+                inner.open_files.insert(meta.version, file);
             }
             return Ok(Some(meta));
         }
@@ -176,7 +176,7 @@ fn stat(inner: &Inner, key: &Key, wait: Wait) -> Result<FileState, StepError> {
     let Some(quiet) = inner.wait(key, &attributes, precision) else {
         return Ok(FileState::Quiet(inner.meta(key, &attributes)));
     };
-    // It is kept open for a read, if that is possible.
+    // It stays open for a read, if that is possible.
     match inner.root.open_value(key.as_str(), TypeCheck::Done, wait) {
         Ok(Some(opened)) if opened.attributes == attributes => {
             Ok(FileState::Young { file: ValueFile::new(key.clone(), opened), wait: quiet, readable: true })

@@ -168,7 +168,7 @@ impl Root {
         self.opened(file, attributes, Wait::Allowed).map(Some)
     }
 
-    /// Opens a directory for looks at the names in it, if that waits for no disk; `None` if there is none.
+    /// Opens a directory to look up names in it, if that waits for no disk; `None` if there is none.
     pub(crate) fn look_up_directory(&self, root: &Opened, path: &str) -> Result<Option<Opened>, Failure> {
         let file = self.open_in(root, path, OFlags::PATH | OFlags::DIRECTORY, Wait::Never)?;
         let Some(file) = file else { return Ok(None) };

@@ -81,7 +81,7 @@ impl MetadataCache for DirStore {
         read::cached_meta(&self.inner, key)
     }
 
-    /// Reads the metadata of the files of one directory after those of another.
+    /// Reads the metadata of files directory by directory.
     fn reader(&self) -> Option<MetadataReader<'_>> {
         let mut reader = self.inner.is_near().then(|| DirectoryReader::new(&self.inner))?;
         Some(Box::new(move |key| reader.read(key)))

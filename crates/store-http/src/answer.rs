@@ -34,7 +34,7 @@ pub(crate) enum Pin {
 pub(crate) struct Answer {
     pub(crate) meta: ValueMeta,
     pub(crate) pin: Pin,
-    /// The range of the value that was asked for; `None` if it has no byte of it.
+    /// The range of the value that was requested for; `None` if it has no byte of it.
     pub(crate) range: Option<Range<u64>>,
     /// The number of bytes in the body before that range.
     pub(crate) skip: u64,
@@ -48,14 +48,14 @@ pub(crate) struct Head<'h> {
 }
 
 impl<'h> Head<'h> {
-    /// Reads the answer to a request for the value of a key, or a range of it. Fails if its bytes are not those of the
-    /// value.
-    pub(crate) fn judge(
+    /// Checks the answer to a request for the value of a key, or a range of it. Fails if its body is not
+    /// the value.
+    pub(crate) fn check(
         self,
         pins: &Pins<Pin>,
         versions: Versions,
         key: &Key,
-        asked: Option<ByteRange>,
+        requested: Option<ByteRange>,
     ) -> Result<Answer, Failure> {
         if self.text(&CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
             return Err(Failure::Encoded);
@@ -67,9 +67,9 @@ impl<'h> Head<'h> {
         let (size, range, skip) = match self.status {
             StatusCode::PARTIAL_CONTENT => {
                 let (range, size) = self.content_range().ok_or(Failure::Range)?;
-                let asked = asked.and_then(|asked| asked.resolve(size));
+                let requested = requested.and_then(|requested| requested.resolve(size));
                 let len = range.end.saturating_sub(range.start);
-                if asked.as_ref() != Some(&range) || length.is_some_and(|length| length != len) {
+                if requested.as_ref() != Some(&range) || length.is_some_and(|length| length != len) {
                     return Err(Failure::Range);
                 }
                 (size, Some(range), 0)
@@ -77,7 +77,7 @@ impl<'h> Head<'h> {
             StatusCode::OK => {
                 let size = length.ok_or(Failure::NoLength)?;
                 // The server may ignore ranges.
-                let range = asked.map_or(Some(0..size), |asked| asked.resolve(size));
+                let range = requested.map_or(Some(0..size), |requested| requested.resolve(size));
                 let skip = range.as_ref().map_or(0, |range| range.start);
                 (size, range, skip)
             }
@@ -171,8 +171,8 @@ pub(crate) fn delay(text: &str, now: SystemTime) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn judge(status: u16, headers: &[(HeaderName, &str)], asked: Option<ByteRange>) -> Result<Answer, Failure> {
-        judge_as("c/0", Versions::ETag, status, headers, asked)
+    fn check(status: u16, headers: &[(HeaderName, &str)], requested: Option<ByteRange>) -> Result<Answer, Failure> {
+        judge_as("c/0", Versions::ETag, status, headers, requested)
     }
 
     fn judge_as(
@@ -180,21 +180,21 @@ mod tests {
         versions: Versions,
         status: u16,
         headers: &[(HeaderName, &str)],
-        asked: Option<ByteRange>,
+        requested: Option<ByteRange>,
     ) -> Result<Answer, Failure> {
         let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
         let head = Head { status: StatusCode::from_u16(status).unwrap(), headers: &headers };
-        head.judge(&Pins::new("http://h/"), versions, &Key::parse(key).unwrap(), asked)
+        head.check(&Pins::new("http://h/"), versions, &Key::parse(key).unwrap(), requested)
     }
 
     const TAG: (HeaderName, &str) = (ETAG, "\"x\"");
 
     #[test]
     fn a_range_is_the_one_that_was_asked_for() {
-        let asked = ByteRange::bounded(2, 5).ok();
-        let found = judge(206, &[TAG, (CONTENT_RANGE, "bytes 2-4/10"), (CONTENT_LENGTH, "3")], asked).unwrap();
+        let requested = ByteRange::bounded(2, 5).ok();
+        let found = check(206, &[TAG, (CONTENT_RANGE, "bytes 2-4/10"), (CONTENT_LENGTH, "3")], requested).unwrap();
         assert_eq!((found.meta.size, found.range, found.skip), (10, Some(2..5), 0));
-        let found = judge(206, &[TAG, (CONTENT_RANGE, "bytes 2-3/4")], asked).unwrap();
+        let found = check(206, &[TAG, (CONTENT_RANGE, "bytes 2-3/4")], requested).unwrap();
         assert_eq!((found.meta.size, found.range), (4, Some(2..4)));
         for range in [
             "bytes 1-4/10",
@@ -207,29 +207,29 @@ mod tests {
             "",
             "bytes 2-18446744073709551615/18446744073709551615",
         ] {
-            assert_eq!(judge(206, &[TAG, (CONTENT_RANGE, range)], asked), Err(Failure::Range), "{range}");
+            assert_eq!(check(206, &[TAG, (CONTENT_RANGE, range)], requested), Err(Failure::Range), "{range}");
         }
         let short = [TAG, (CONTENT_RANGE, "bytes 2-4/10"), (CONTENT_LENGTH, "2")];
-        assert_eq!(judge(206, &short, asked), Err(Failure::Range));
-        assert_eq!(judge(206, &[TAG, (CONTENT_RANGE, "bytes 0-9/10")], None), Err(Failure::Range));
-        assert_eq!(judge(206, &[TAG], asked), Err(Failure::Range));
+        assert_eq!(check(206, &short, requested), Err(Failure::Range));
+        assert_eq!(check(206, &[TAG, (CONTENT_RANGE, "bytes 0-9/10")], None), Err(Failure::Range));
+        assert_eq!(check(206, &[TAG], requested), Err(Failure::Range));
     }
 
     #[test]
     fn a_whole_value_has_the_range_within_it() {
         let whole = [TAG, (CONTENT_LENGTH, "10")];
-        let found = |asked| judge(200, &whole, asked).map(|found| (found.range, found.skip)).unwrap();
+        let found = |requested| check(200, &whole, requested).map(|found| (found.range, found.skip)).unwrap();
         assert_eq!(found(None), (Some(0..10), 0));
         assert_eq!(found(Some(ByteRange::From(7))), (Some(7..10), 7));
         assert_eq!(found(Some(ByteRange::last(3).unwrap())), (Some(7..10), 7));
         assert_eq!(found(Some(ByteRange::From(10))), (None, 0));
-        assert_eq!(judge(200, &[TAG], None), Err(Failure::NoLength));
-        assert_eq!(judge(204, &[TAG], None), Err(Failure::refused(204)));
+        assert_eq!(check(200, &[TAG], None), Err(Failure::NoLength));
+        assert_eq!(check(204, &[TAG], None), Err(Failure::refused(204)));
     }
 
     #[test]
     fn only_a_strong_tag_tells_values_apart_unless_times_are_allowed_to() {
-        let version = |headers: &[_]| judge(200, headers, None).map(|found| found.meta.version);
+        let version = |headers: &[_]| check(200, headers, None).map(|found| found.meta.version);
         let length = (CONTENT_LENGTH, "3");
         let first = version(&[TAG, length.clone()]).unwrap();
         assert_ne!(version(&[(ETAG, "\"y\""), length.clone()]).unwrap(), first);
@@ -256,42 +256,42 @@ mod tests {
     #[test]
     fn values_that_never_change_need_no_strong_tag_and_no_time() {
         let length = (CONTENT_LENGTH, "3");
-        let judged = |versions, headers: &[(HeaderName, &str)]| {
+        let checked = |versions, headers: &[(HeaderName, &str)]| {
             let headers = [headers, std::slice::from_ref(&length)].concat();
             judge_as("c/0", versions, 200, &headers, None).map(|found| (found.meta.version, found.pin))
         };
         let weak = (ETAG, "W/\"x\"");
         for versions in [Versions::ETag, Versions::LastModified] {
             for headers in [&[weak.clone()][..], &[]] {
-                let failure = judged(versions, headers).unwrap_err();
+                let failure = checked(versions, headers).unwrap_err();
                 assert_eq!(failure, Failure::NoTime);
                 assert!(!failure.to_string().contains("versions="), "{failure}");
             }
         }
-        let (version, pin) = judged(Versions::Constant, &[weak]).unwrap();
+        let (version, pin) = checked(Versions::Constant, &[weak]).unwrap();
         assert_eq!(pin, Pin::Constant);
         // A file that was replaced nevertheless is noticed if the server shows it.
-        assert_ne!(judged(Versions::Constant, &[(ETAG, "W/\"y\"")]).unwrap().0, version);
+        assert_ne!(checked(Versions::Constant, &[(ETAG, "W/\"y\"")]).unwrap().0, version);
         let time = (LAST_MODIFIED, "Mon, 02 Nov 2026 10:00:00 GMT");
-        assert_ne!(judged(Versions::Constant, &[time]).unwrap().0, judged(Versions::Constant, &[]).unwrap().0);
-        assert_eq!(judged(Versions::Constant, &[TAG]).unwrap().1, Pin::ETag("\"x\"".into()));
+        assert_ne!(checked(Versions::Constant, &[time]).unwrap().0, checked(Versions::Constant, &[]).unwrap().0);
+        assert_eq!(checked(Versions::Constant, &[TAG]).unwrap().1, Pin::ETag("\"x\"".into()));
     }
 
     #[test]
     fn a_tag_of_nginx_tells_values_apart_once_they_are_quiet() {
-        let judged = |etag: &'static str, date: &'static str| {
+        let checked = |etag: &'static str, date: &'static str| {
             let modified = (LAST_MODIFIED, "Mon, 02 Nov 2026 10:00:00 GMT");
             let headers = [(ETAG, etag), (CONTENT_LENGTH, "1024"), modified, (DATE, date)];
-            judge(200, &headers, None).map(|found| found.pin)
+            check(200, &headers, None).map(|found| found.pin)
         };
         let of_time = format!("\"{:x}-400\"", 1_793_613_600);
         let of_time: &'static str = of_time.leak();
         let young = |seconds| Err(Failure::Young { remaining: Duration::from_secs(seconds) });
-        assert_eq!(judged(of_time, "Mon, 02 Nov 2026 10:00:00 GMT"), young(2));
-        assert_eq!(judged(of_time, "Mon, 02 Nov 2026 10:00:02 GMT"), Ok(Pin::ETag(of_time.into())));
-        assert_eq!(judged(of_time, ""), Err(Failure::NoTime));
+        assert_eq!(checked(of_time, "Mon, 02 Nov 2026 10:00:00 GMT"), young(2));
+        assert_eq!(checked(of_time, "Mon, 02 Nov 2026 10:00:02 GMT"), Ok(Pin::ETag(of_time.into())));
+        assert_eq!(checked(of_time, ""), Err(Failure::NoTime));
         for other in ["\"6ae72a1f-400\"", "\"x\"", "\"-\"", "\"d41d8cd98f00b204e9800998ecf8427e-2\""] {
-            assert_eq!(judged(other, "Mon, 02 Nov 2026 10:00:00 GMT"), Ok(Pin::ETag(other.into())), "{other}");
+            assert_eq!(checked(other, "Mon, 02 Nov 2026 10:00:00 GMT"), Ok(Pin::ETag(other.into())), "{other}");
         }
     }
 
@@ -310,7 +310,7 @@ mod tests {
         for (coding, expected) in [("gzip", Err(Failure::Encoded)), ("br", Err(Failure::Encoded)), ("Identity", Ok(()))]
         {
             let headers = [TAG, (CONTENT_LENGTH, "3"), (CONTENT_ENCODING, coding)];
-            assert_eq!(judge(200, &headers, None).map(|_| ()), expected, "{coding}");
+            assert_eq!(check(200, &headers, None).map(|_| ()), expected, "{coding}");
         }
     }
 

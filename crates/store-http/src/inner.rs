@@ -78,10 +78,10 @@ impl Inner {
         method: &Method,
         key: &Key,
         headers: &HeaderMap,
-        judge: impl Fn(Response) -> Result<T, Failure>,
+        check: impl Fn(Response) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let Some(url) = self.url.of(key) else { return Err(Failure::refused(404)) };
-        self.requests.make(|| async { judge(self.attempt(method, url.clone(), headers).await?) }).await
+        self.requests.make(|| async { check(self.attempt(method, url.clone(), headers).await?) }).await
     }
 
     /// Asks for the URL itself, to find out whether there is a server. Nothing of its answer matters: few servers have

@@ -13,7 +13,7 @@
 //!    │ └── 416 ───────────────────► HEAD: the metadata
 //!    │ └── busy, no answer ───────► wait, once more; after the last attempt an error
 //!    ▼
-//!   judge: coding, media type, length, Content-Range ── not the bytes of a value ──► error
+//!   check: coding, media type, length, Content-Range ── not the bytes of a value ──► error
 //!    │
 //!    ▼
 //!   ETag: the version ────────────► StoreError::Changed if a snapshot knows another one (If-Match, or compared)

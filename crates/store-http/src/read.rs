@@ -25,8 +25,8 @@ const MAX_SIZE: u64 = 1 << 53;
 
 /// The metadata of a value.
 pub(crate) async fn head(inner: &Inner, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-    let judge = |response: Response| judge(inner, key, &response, None);
-    match inner.request(&Method::HEAD, key, &HeaderMap::new(), judge).await {
+    let check = |response: Response| check(inner, key, &response, None);
+    match inner.request(&Method::HEAD, key, &HeaderMap::new(), check).await {
         Ok(answer) => Ok(Some(answer.meta)),
         Err(failure) => inner.absence(failure).map(|()| None).map_err(|failure| inner.failed(key, failure)),
     }
@@ -79,13 +79,13 @@ async fn fetch(
         Some(Pin::Modified(time)) => headers.extend(header(IF_UNMODIFIED_SINCE, time)),
         Some(Pin::Constant) | None => {}
     }
-    let judge = |response: Response| judge(inner, key, &response, range).map(|answer| (answer, response));
-    inner.request(&Method::GET, key, &headers, judge).await
+    let check = |response: Response| check(inner, key, &response, range).map(|answer| (answer, response));
+    inner.request(&Method::GET, key, &headers, check).await
 }
 
-fn judge(inner: &Inner, key: &Key, response: &Response, asked: Option<ByteRange>) -> Result<Answer, Failure> {
+fn check(inner: &Inner, key: &Key, response: &Response, requested: Option<ByteRange>) -> Result<Answer, Failure> {
     let head = Head { status: response.status(), headers: response.headers() };
-    head.judge(&inner.pins, inner.url.versions(), key, asked)
+    head.check(&inner.pins, inner.url.versions(), key, requested)
 }
 
 fn header(name: HeaderName, value: &str) -> Option<(HeaderName, HeaderValue)> {

@@ -149,7 +149,7 @@ impl Failure {
             object_store::Error::NotSupported { .. } | object_store::Error::NotImplemented { .. } => {
                 Self::Other("the service does not support this request")
             }
-            // Answers of the services were judged before. What is left are credentials that cannot be read or used, and
+            // Answers of the services were checked before. What is left are credentials that cannot be read or used, and
             // answers that lack what they must have.
             _ => {
                 Self::Other("the answer lacks what it must have, such as its length, or the credentials cannot be used")

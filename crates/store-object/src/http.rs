@@ -1,4 +1,4 @@
-//! The HTTP client, which judges answers before the library does.
+//! The HTTP client, which checks answers before the library does.
 //!
 //! The library would read error bodies of any size and put them and the URL into its errors. Bodies repeat session
 //! tokens, and URLs have signatures. It would also fail on a listing with one name that it does not like, and tell no

@@ -37,7 +37,7 @@ enum Found {
 /// The metadata of a value.
 pub(crate) async fn head(inner: &Inner, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
     let Some(path) = inner.path(key) else { return Ok(None) };
-    Ok(look(inner, key, &path).await?.map(|(meta, _)| meta))
+    Ok(request_head(inner, key, &path).await?.map(|(meta, _)| meta))
 }
 
 /// A value, or a range of one. If the caller wants a version, any other may be an error.
@@ -58,7 +58,7 @@ pub(crate) async fn get(
             Found::Unsatisfiable(failure) => failure,
         };
         // The answer does not have the metadata.
-        let Some((meta, _)) = look(inner, key, &path).await? else { return Ok(None) };
+        let Some((meta, _)) = request_head(inner, key, &path).await? else { return Ok(None) };
         match range.map(|range| range.resolve(meta.size)) {
             Some(None) => return Err(StoreError::RangeNotSatisfiable { meta }),
             // The last bytes of an empty value.
@@ -73,8 +73,8 @@ pub(crate) async fn get(
     Err(StoreError::Changed { key: key.clone() })
 }
 
-/// Asks for the metadata of a value.
-async fn look(inner: &Inner, key: &Key, path: &Path) -> Result<Option<(ValueMeta, Pin)>, StoreError> {
+/// Requests the metadata of a value.
+async fn request_head(inner: &Inner, key: &Key, path: &Path) -> Result<Option<(ValueMeta, Pin)>, StoreError> {
     let request = || inner.bucket.get_opts(path, GetOptions { head: true, ..get_options() });
     let failed = |failure| inner.error(ACTION, key.as_str(), failure);
     match inner.request(request).await {
@@ -106,7 +106,7 @@ async fn fetch(
         Some(ByteRange::Bounded { start, .. } | ByteRange::From(start)) => Some(GetRange::Offset(start)),
         Some(ByteRange::Last(count)) if inner.location.service == Service::Azure => {
             // Azure has no ranges of last bytes.
-            let Some((meta, found)) = look(inner, key, path).await? else { return Ok(Found::Absent) };
+            let Some((meta, found)) = request_head(inner, key, path).await? else { return Ok(Found::Absent) };
             pin = pin.or(Some(found));
             match meta.size.saturating_sub(count)..meta.size {
                 range if range.is_empty() => return Ok(Found::Unsatisfiable(refused(416))),

@@ -108,9 +108,9 @@ pub(super) async fn the_first_read_fixes_the_version_of_a_key(store: impl Storag
     put_names(&store, &["headed", "got", "removed"]).await;
     let snapshot = snapshot(&store, &["headed", "got", "removed", "absent", "unread"]).await;
     assert_eq!(&unless_changed(&store, snapshot.get(&key("got"), None).await).await.unwrap().unwrap()[..], b"got");
-    let looked = ["headed", "got", "removed", "absent", "unread"];
+    let names = ["headed", "got", "removed", "absent", "unread"];
     let mut before = Vec::new();
-    for name in looked {
+    for name in names {
         before.push(snapshot.meta(&key(name)).await.unwrap());
     }
     assert_eq!(before.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false, false]);
@@ -119,7 +119,7 @@ pub(super) async fn the_first_read_fixes_the_version_of_a_key(store: impl Storag
             put(&store, name, format!("longer than before {round}")).await;
         }
         store.erase(&key("removed"), Precondition::none()).await.unwrap();
-        for (name, before) in looked.iter().zip(&before) {
+        for (name, before) in names.iter().zip(&before) {
             assert_eq!(snapshot.meta(&key(name)).await.unwrap(), *before, "{name}");
             let expected = before.map(|_| Bytes::copy_from_slice(name.as_bytes()));
             match unless_changed(&store, snapshot.get(&key(name), None).await).await {
@@ -213,7 +213,7 @@ enum Step {
     List,
 }
 
-/// Values that change between reads are read as they are then, by the store and by new snapshots.
+/// The store and new snapshots read the current values, which change between reads.
 pub(super) async fn reads_agree_with_a_model(store: impl Storage + SnapshotStore) {
     let steps = prop_oneof![
         4 => (key_names(), lengths()).prop_map(|(at, len)| Step::Put { at, len }),

@@ -87,7 +87,7 @@ impl<S: ReadableStore> CachedStore<S> {
         &self.store
     }
 
-    /// The guarantees of the store, given those of the wrapped one.
+    /// The guarantees of the store, given the guarantees of the wrapped one.
     pub fn guarantees(&self, inner: Guarantees) -> Guarantees {
         Guarantees { staleness: inner.staleness.saturating_add(self.recheck.staleness()), ..inner }
     }
@@ -244,7 +244,7 @@ fn is_document(key: &Key) -> bool {
     name.starts_with(".z") || name.ends_with(".json")
 }
 
-/// A value whose bytes, or those of a range of it, are in memory.
+/// A value, or a range of one, whose bytes are in memory.
 fn of_bytes(meta: ValueMeta, range: std::ops::Range<u64>, bytes: Bytes) -> GetResult {
     let stream = stream::iter(Some(bytes).filter(|bytes| !bytes.is_empty()).map(Ok)).boxed();
     GetResult { meta, range, stream }

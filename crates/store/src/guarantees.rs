@@ -25,7 +25,7 @@ pub struct Guarantees {
     /// The use of consolidated metadata for trees.
     pub consolidated: Consolidated,
     /// True if versions are best learnt from listings: a page of them, with the versions of many keys, costs about as
-    /// much as a look at one key.
+    /// much as a HEAD of one key.
     pub listed_versions: bool,
     /// True if values are on this machine, so that no answer takes a round trip. It decides how much is read ahead, and
     /// over which gaps.
@@ -37,7 +37,7 @@ pub struct Guarantees {
 pub enum Reads {
     /// All values are those of one commit.
     Commit,
-    /// Each value is the one that its key had when the snapshot first looked at it. A read of a value that was
+    /// Each value is the one that its key had when it was first read in the snapshot. A read of a value that was
     /// replaced since fails with [`StoreError::Changed`](crate::StoreError::Changed).
     Key,
 }

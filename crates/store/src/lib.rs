@@ -33,7 +33,7 @@
 //! - **Version**: identifies one set of one key, and so the bytes. It is the strong entity tag of HTTP.
 //! - **Precondition**: `If-Match` and `If-None-Match` for one key, checked atomically with the change.
 //! - **Commit**: a list of [`Change`]s that become visible and durable together, or not at all.
-//! - **Snapshot**: the values of some keys as of one commit; without commits, each as of the first look at it.
+//! - **Snapshot**: the values of some keys as of one commit; without commits, each as of its first read in the snapshot.
 //! - **Intent**: a record of an operation that takes several commits, so that a crash in between can be repaired.
 //! - **Watermark**: a number that changes with every commit, so that a reader can detect concurrent changes.
 //!

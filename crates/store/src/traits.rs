@@ -142,7 +142,7 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
         vec![(None, self.guarantees())]
     }
 
-    /// Takes a snapshot of the values of `keys`: as of one commit, or each as of the first look at it
+    /// Takes a snapshot of the values of `keys`: as of one commit, or each as of its first read
     /// ([`Guarantees::reads`]).
     ///
     /// The values stay readable as long as the snapshot is read from. One that makes no progress for too long fails
@@ -395,6 +395,6 @@ impl fmt::Debug for dyn TransactionalStore {
 pub struct DiskSpace {
     /// The free bytes.
     pub free_bytes: u64,
-    /// The bytes of value files that no key refers to and that are kept for a while.
+    /// The bytes of value files that no key refers to, which are removed later.
     pub orphan_bytes: u64,
 }

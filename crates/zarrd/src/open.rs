@@ -186,7 +186,7 @@ pub(crate) async fn open_existing_for_writing(
     }
 }
 
-/// Opens a local store for a purpose. Interrupted operations stay as they are.
+/// Opens a local store for a purpose. Interrupted operations are not settled.
 pub(crate) async fn open_for(
     purpose: Purpose,
     location: &Location,

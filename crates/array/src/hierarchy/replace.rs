@@ -201,7 +201,7 @@ impl<'a> TreeDiff<'a> {
             Some(_) | None => siblings::find(context, top, &self.set).await?,
         };
         match empty {
-            // Whatever existed at the place would have been looked at.
+            // An existing node at the path would have been read.
             Some(places) => places.into_iter().for_each(|place| change_set.check_empty(place)),
             None => {
                 let erased = stray_keys::settle(context, change_set, &self.set, &erased_paths, existing).await?;

@@ -37,7 +37,7 @@ pub(crate) struct ResolvedArray {
     pub(crate) hierarchy: Option<Arc<DraftHierarchy>>,
     /// The error of its attributes, if they cannot be read. Elements can be read and written without them.
     pub(crate) unreadable_attributes: Option<Broken>,
-    /// What the other one of v2 and v3 has at the path; `None` if it has nothing, or if looking would take a request.
+    /// What the other one of v2 and v3 has at the path; `None` if it has nothing, or if reading them would take a request.
     pub(crate) counterpart: Option<Arc<Counterpart>>,
     /// The shape in its document, if the counterpart has a larger one, which the array was [given](Self::for_change).
     pub(crate) document_shape: Option<Vec<u64>>,
@@ -55,7 +55,7 @@ pub(crate) struct ResolvedGroup {
     pub(crate) versions: NodeVersions,
     /// The draft hierarchy that contains it.
     pub(crate) hierarchy: Option<Arc<DraftHierarchy>>,
-    /// What the other one of v2 and v3 has at the path; `None` if it has nothing, or if looking would take a request.
+    /// What the other one of v2 and v3 has at the path; `None` if it has nothing, or if reading them would take a request.
     pub(crate) counterpart: Option<Arc<Counterpart>>,
 }
 

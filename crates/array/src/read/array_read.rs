@@ -51,7 +51,7 @@ impl ArrayRead {
         self.source.array.path()
     }
 
-    /// The relation of the documents that v2 and v3 have at the path; `None` if one of them has none, or if looking would
+    /// The relation of the documents that v2 and v3 have at the path; `None` if one of them has none, or if reading them would
     /// take a request.
     pub fn relation(&self) -> Option<DialectRelation> {
         self.relation

@@ -43,7 +43,7 @@ struct Listing<'k> {
     prefix: Prefix,
     /// In order.
     keys: &'k [Key],
-    /// The number of pages, at most, unless there are other keys than those of chunks.
+    /// The maximum number of pages, if all keys are chunks.
     pages: u64,
 }
 
@@ -174,9 +174,9 @@ mod tests {
         keys
     }
 
-    /// The prefixes that are listed, each with the number of keys and of pages, and the number of keys that are looked
+    /// The prefixes that are listed, each with the number of keys and of pages, and the number of keys that are
     /// at.
-    fn ways(separator: Separator, lengths: &[u64], keys: &[Key]) -> (Vec<(String, usize, u64)>, usize) {
+    fn requests(separator: Separator, lengths: &[u64], keys: &[Key]) -> (Vec<(String, usize, u64)>, usize) {
         let grid = KeyGrid { separator, lengths };
         let VersionRequests { listings, heads } = grid.requests(Prefix::parse("a/c/").unwrap(), keys);
         let listed = listings.iter().map(|listing| (listing.prefix.to_string(), listing.keys.len(), listing.pages));
@@ -184,15 +184,15 @@ mod tests {
     }
 
     #[test]
-    fn dense_chunks_are_listed_and_others_looked_at() {
+    fn dense_chunks_are_listed_and_others_requested_one_by_one() {
         let line = |count: u64| keys((0..count).map(|index| format!("a/c/{index}")));
         for (length, count, listed) in [(16, 15, None), (995, 16, Some(1)), (996, 16, None), (996, 65, Some(2))] {
             let listing = listed.map(|pages| ("a/c/".to_owned(), count as usize, pages));
             let heads = if listing.is_some() { 0 } else { count as usize };
-            let found = ways(Separator::Slash, &[length], &line(count));
+            let found = requests(Separator::Slash, &[length], &line(count));
             assert_eq!(found, (Vec::from_iter(listing), heads), "{count} of {length}");
         }
-        let found = ways(Separator::Slash, &[10_000], &line(10_000));
+        let found = requests(Separator::Slash, &[10_000], &line(10_000));
         assert_eq!(found, (vec![("a/c/".to_owned(), 10_000, 11)], 0));
     }
 
@@ -201,14 +201,14 @@ mod tests {
         let block = |rows: u64, columns: u64, separator| {
             keys((0..rows).flat_map(|row| (0..columns).map(move |column| format!("a/c/{row}{separator}{column}"))))
         };
-        let (listed, heads) = ways(Separator::Slash, &[10_000, 30], &block(12, 20, "/"));
+        let (listed, heads) = requests(Separator::Slash, &[10_000, 30], &block(12, 20, "/"));
         let expected: Vec<_> =
             keys((0..12).map(|row| format!("a/c/{row}"))).iter().map(|key| (format!("{key}/"), 20, 1)).collect();
         assert_eq!((listed, heads), (expected, 0));
         // A column, and keys without prefixes.
-        assert_eq!(ways(Separator::Slash, &[10_000, 30], &block(100, 1, "/")), (Vec::new(), 100));
-        assert_eq!(ways(Separator::Dot, &[10_000, 30], &block(12, 20, ".")), (Vec::new(), 240));
-        assert_eq!(ways(Separator::Dot, &[12, 30], &block(12, 20, ".")), (vec![("a/c/".to_owned(), 240, 1)], 0));
-        assert_eq!(ways(Separator::Slash, &[], &keys(["a/c".to_owned()])), (Vec::new(), 1));
+        assert_eq!(requests(Separator::Slash, &[10_000, 30], &block(100, 1, "/")), (Vec::new(), 100));
+        assert_eq!(requests(Separator::Dot, &[10_000, 30], &block(12, 20, ".")), (Vec::new(), 240));
+        assert_eq!(requests(Separator::Dot, &[12, 30], &block(12, 20, ".")), (vec![("a/c/".to_owned(), 240, 1)], 0));
+        assert_eq!(requests(Separator::Slash, &[], &keys(["a/c".to_owned()])), (Vec::new(), 1));
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum LocatedChunk {
     Stored(EncodedChunk),
     /// It is not stored.
     Missing,
-    /// Nobody has looked at its key yet.
+    /// The snapshot does not have the metadata of its key.
     Unknown(Key),
 }
 

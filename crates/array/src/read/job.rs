@@ -177,7 +177,9 @@ impl Job {
     pub(crate) async fn run(self, source: Arc<ReadContext>, sink: Arc<dyn ElementSink>) -> Result<(), ArrayError> {
         match self {
             Self::Fill(selection) => fill(source, sink, selection).await,
-            Self::Decode { part, units } if part.version.is_none() => Box::pin(look(source, sink, part, units)).await,
+            Self::Decode { part, units } if part.version.is_none() => {
+                Box::pin(decode_unknown(source, sink, part, units)).await
+            }
             Self::Decode { part, units } => decode(source, sink, part, units, None).await,
         }
     }
@@ -198,7 +200,7 @@ async fn fill(
 
 /// Decodes the units of a value of unknown version, which the request for the value returns as well, or finds that
 /// there is none.
-async fn look(
+async fn decode_unknown(
     source: Arc<ReadContext>,
     sink: Arc<dyn ElementSink>,
     mut part: EncodedChunk,
@@ -211,7 +213,7 @@ async fn look(
     };
     let range = if is_whole(&units) { None } else { ByteRange::bounded(part.range.start, part.range.end).ok() };
     let mut known = source.snapshot.cached(&part.key)?;
-    // To look at a value that is near costs little, and to read one that is cached already costs more.
+    // A stat of a near value costs little, and reading one whose chunk is cached costs more.
     if known == CachedMeta::Unknown && source.store.near && units.iter().any(|unit| unit.is_cacheable(&source)) {
         known = CachedMeta::Known(source.snapshot.stat(&part.key, Prefetch::Nothing).await?);
     }

@@ -88,7 +88,7 @@ struct ChunkKeys {
     array: Array,
     resolved: Arc<ResolvedSelection>,
     /// The keys, if they are few.
-    kept: Option<Arc<[Key]>>,
+    listed: Option<Arc<[Key]>>,
 }
 
 /// The keys of documents and chunks.
@@ -175,7 +175,7 @@ impl ReadPlan {
 
     /// True if it touches more chunks than a small request does.
     pub(crate) fn has_many_chunks(&self) -> bool {
-        self.keys.kept.as_ref().is_none_or(|keys| keys.len() > FEW_CHUNKS)
+        self.keys.listed.as_ref().is_none_or(|keys| keys.len() > FEW_CHUNKS)
     }
 
     /// A snapshot of documents, and of the chunks of a plan.
@@ -215,7 +215,7 @@ impl ReadPlan {
         Ok((snapshot, found))
     }
 
-    /// Loads the cached metadata of the chunks if they are neither few nor so many that they are looked up off the async
+    /// Loads the cached metadata of the chunks if they are neither few nor enough to be looked up off the async
     /// threads.
     pub(crate) fn load_cached(&self, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
         if self.has_many_chunks() && self.memory.plan == 0 { snapshot.load_cached(&self.keys) } else { Ok(()) }
@@ -228,7 +228,7 @@ impl ReadPlan {
         context: &Context,
         snapshot: &dyn Snapshot,
     ) -> Result<(), StoreError> {
-        let few = self.keys.kept.as_ref().map(|keys| keys.len() as u64);
+        let few = self.keys.listed.as_ref().map(|keys| keys.len() as u64);
         if few.is_none_or(|few| few > max_fetched_versions(context, &self.keys.array)) {
             return Ok(());
         }
@@ -343,7 +343,7 @@ impl ReadPlan {
         read.saturating_add(consumed).saturating_mul(cost.passes)
     }
 
-    /// True if the elements are kept by whoever reads them.
+    /// True if the elements are retained by their reader.
     pub(crate) fn keeps_elements(&self) -> bool {
         matches!(self.cost, ConsumptionCost::Kept { .. })
     }
@@ -369,11 +369,11 @@ impl ReadPlan {
 impl ChunkKeys {
     /// The keys of at most `chunks` chunks.
     fn new(array: Array, resolved: Arc<ResolvedSelection>, chunks: u64) -> Self {
-        let mut keys = Self { array, resolved, kept: None };
+        let mut keys = Self { array, resolved, listed: None };
         if chunks <= MAX_KEPT_KEYS {
-            let mut kept = Vec::new();
-            keys.for_each(&mut |key| kept.push(key));
-            keys.kept = Some(kept.into());
+            let mut listed = Vec::new();
+            keys.for_each(&mut |key| listed.push(key));
+            keys.listed = Some(listed.into());
         }
         keys
     }
@@ -435,11 +435,11 @@ impl KeySource for ChunkKeys {
     }
 
     fn max_len(&self) -> Option<usize> {
-        self.kept.as_ref().map(|keys| keys.len())
+        self.listed.as_ref().map(|keys| keys.len())
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {
-        match &self.kept {
+        match &self.listed {
             Some(keys) => keys.iter().cloned().for_each(visit),
             None => self.for_each_position(&mut |position| self.array.chunk_keys(position).for_each(&mut *visit)),
         }

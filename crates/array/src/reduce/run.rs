@@ -110,7 +110,7 @@ struct Running {
     to_cache: Option<CachedParts>,
 }
 
-/// The parts of a result that is to be cached, as far as they are complete.
+/// The complete parts of a result that is to be cached.
 struct CachedParts {
     key: ResultKey,
     bytes: Vec<u8>,

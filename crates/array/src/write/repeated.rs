@@ -6,19 +6,19 @@ use parking_lot::Mutex;
 use super::gather::Patch;
 use crate::grid::dimension::DimIndexer;
 
-/// The encoded chunks that are kept: those inside of a region, and a few of the kinds at its edges.
+/// The maximum number of cached chunks: the one inside of a region, and a few kinds at its edges.
 const MAX_CHUNKS: usize = 4;
 
-/// The largest encoded chunk that is kept, in bytes. Larger ones take time to store anyway.
+/// The maximum size of a cached chunk, in bytes. Larger ones take time to store anyway.
 const MAX_SIZE: usize = 256 << 10;
 
-/// The memory of all chunks that are kept, in bytes, at most.
+/// The maximum memory of all cached chunks, in bytes.
 pub(crate) const MEMORY: u64 = (MAX_CHUNKS * MAX_SIZE) as u64;
 
 /// Encoded chunks of a write of one element.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedChunks {
-    kept: Mutex<Vec<RepeatedChunk>>,
+    chunks: Mutex<Vec<RepeatedChunk>>,
 }
 
 #[derive(Debug)]
@@ -49,10 +49,10 @@ impl Filling {
 }
 
 impl RepeatedChunks {
-    /// The encoded chunk, if it is kept.
+    /// The encoded chunk, if it is cached.
     pub(crate) fn get(&self, filling: &Filling) -> Option<Option<Bytes>> {
-        let kept = self.kept.lock();
-        kept.iter().find(|chunk| chunk.filling == *filling).map(|chunk| chunk.encoded.clone())
+        let chunks = self.chunks.lock();
+        chunks.iter().find(|chunk| chunk.filling == *filling).map(|chunk| chunk.encoded.clone())
     }
 
     /// Keeps an encoded chunk, in place of the oldest one if there are too many.
@@ -60,14 +60,14 @@ impl RepeatedChunks {
         if encoded.as_ref().is_some_and(|encoded| encoded.len() > MAX_SIZE) {
             return;
         }
-        let mut kept = self.kept.lock();
-        if kept.iter().any(|chunk| chunk.filling == filling) {
+        let mut chunks = self.chunks.lock();
+        if chunks.iter().any(|chunk| chunk.filling == filling) {
             return;
         }
-        if kept.len() >= MAX_CHUNKS {
-            kept.remove(0);
+        if chunks.len() >= MAX_CHUNKS {
+            chunks.remove(0);
         }
-        kept.push(RepeatedChunk { filling, encoded: encoded.clone() });
+        chunks.push(RepeatedChunk { filling, encoded: encoded.clone() });
     }
 }
 

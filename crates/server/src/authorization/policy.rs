@@ -8,7 +8,7 @@ use std::{
 use parking_lot::RwLock;
 use zarrd_access::{AccessDirectory, Grants, OpenError, Principal, Right};
 
-use super::fresh_look::FreshLook;
+use super::shared_reload::SharedReload;
 
 /// Rights of anonymous callers, and the tokens that the server accepts.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ type Opener = Arc<dyn Fn(&DirectorySlot) + Send + Sync>;
 
 #[derive(Default)]
 struct Slot {
-    look: FreshLook,
+    reload: SharedReload,
     opener: OnceLock<Opener>,
     directory: OnceLock<Arc<AccessDirectory>>,
     /// The last failure to open the directory, which counts until it is opened.
@@ -129,12 +129,12 @@ impl DirectorySlot {
     /// Reads the changes of the directory, or opens it, for a credential that is unknown: at once, but at most 20 times a
     /// second. Returns false if nothing was read.
     pub(super) async fn read_again(&self, credential: &[u8]) -> bool {
-        let look = &self.0.look;
+        let reload = &self.0.reload;
         match (self.0.directory.get().cloned(), self.0.opener.get().cloned()) {
-            (Some(directory), _) => look.read(credential, move || directory.reload_if_changed()).await,
+            (Some(directory), _) => reload.read(credential, move || directory.reload_if_changed()).await,
             (None, Some(opener)) => {
                 let slot = self.clone();
-                look.read(credential, move || opener(&slot)).await
+                reload.read(credential, move || opener(&slot)).await
             }
             (None, None) => false,
         }

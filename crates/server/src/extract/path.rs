@@ -73,7 +73,7 @@ impl FromRequestParts<App> for ArrayPath {
     }
 }
 
-/// The target that the path names: the one that was judged, or the one that judging would have found.
+/// The target that the path names: the one that the request was authorized for, or the one that would have been.
 fn parse_target(parts: &mut Parts) -> Result<StoreTarget, PathError> {
     if let Some(target) = admission::take_target(&mut parts.extensions) {
         return Ok(target);

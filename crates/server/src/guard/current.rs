@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header::CACHE_CONTROL};
 
-/// True if nothing that was read before may be used unless it is looked at again: `Cache-Control: no-cache` (RFC 9111,
+/// True if nothing that is cached may be used without revalidation: `Cache-Control: no-cache` (RFC 9111,
 /// section 5.2.1.4).
 pub(crate) fn asks_for_current(headers: &HeaderMap) -> bool {
     let mut directives =

@@ -136,7 +136,7 @@ async fn cached_metadata_are_current() {
     }
 }
 
-/// The files of a directory that was replaced are removed before they are looked at.
+/// The files of a directory that was replaced are removed before their metadata are read.
 #[tokio::test]
 async fn what_is_removed_with_a_former_directory_is_not_absent() {
     let fixture = Fixture::new().await;

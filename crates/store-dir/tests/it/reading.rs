@@ -311,8 +311,8 @@ async fn a_fifo_that_takes_the_place_of_a_file_that_was_looked_at_is_no_value() 
     tokio::time::sleep(crate::common::TICK).await;
     fs::remove_file(fixture.path("a")).unwrap();
     mkfifoat(CWD, fixture.path("a"), Mode::RWXU).unwrap();
-    let kept = fixture.store.get_if_match(&key, None, version).await.unwrap().unwrap();
-    assert_eq!(kept.bytes().await.unwrap(), "a", "the file that was waited for is open");
+    let open = fixture.store.get_if_match(&key, None, version).await.unwrap().unwrap();
+    assert_eq!(open.bytes().await.unwrap(), "a", "the file that was waited for is open");
     let other = DirStore::open(fixture.dir.path(), Options::new("dir:test")).await.unwrap();
     let error = other.get_if_match(&key, None, version).await.map(drop).unwrap_err();
     assert!(matches!(file_error(&error), FileError::Special { .. }), "{error:?}");

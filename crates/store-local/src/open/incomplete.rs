@@ -35,7 +35,7 @@ fn create(paths: &Paths, mark: &Path, source: Option<StoreState>) -> Result<(), 
     sync_dir(&paths.dir)
 }
 
-/// The marker's content, which names the source. A file that was cut short is that of no source.
+/// The marker's content, which names the source. A truncated file names no source.
 fn content(source: Option<StoreState>) -> String {
     match source {
         Some(StoreState { store_id, commit }) => format!("store {store_id:016x} commit {commit:016x}\n"),

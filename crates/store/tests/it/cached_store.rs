@@ -26,7 +26,7 @@ const RECHECK: Duration = Duration::from_secs(5);
 struct Counting {
     memory: MemoryStore,
     requests: Arc<AtomicUsize>,
-    /// True if the streams of values fail, as those of values that change do.
+    /// True if the streams of values fail, as if the values changed.
     breaking: Arc<AtomicUsize>,
 }
 
@@ -240,8 +240,9 @@ async fn cache_is_bounded() {
         store.set(&format!("{number}/zarr.json"), &document).await;
         cached.get(&key(&format!("{number}/zarr.json")), None).await.unwrap();
     }
-    let kept = (0..1_000).filter(|number| cached.cached(&key(&format!("{number}/zarr.json"))) != CachedMeta::Unknown);
-    assert!((256..=512).contains(&kept.count()), "of 64 KiB each, 32 MiB are kept");
+    let entries =
+        (0..1_000).filter(|number| cached.cached(&key(&format!("{number}/zarr.json"))) != CachedMeta::Unknown);
+    assert!((256..=512).contains(&entries.count()), "of 64 KiB each, 32 MiB are cached");
 }
 
 /// A step of a sequence: a change by another program, a read, or time that passes.

@@ -37,7 +37,7 @@ pub(crate) struct FilesLocation {
     pub(crate) directory: PathBuf,
     /// The symbolic links that are followed.
     pub(crate) symlinks: Symlinks,
-    /// The time after which files are looked at again. Each time by default, as that takes a few microseconds.
+    /// The time after which cached metadata are revalidated. At once by default, as that takes a few microseconds.
     pub(crate) recheck: Recheck,
     /// The use of consolidated metadata for trees.
     pub(crate) consolidated: Consolidated,
@@ -65,7 +65,7 @@ pub(crate) enum LocationError {
         "`{0}` is not an option of dir:; write ?symlinks=within, ?symlinks=follow, ?recheck=5s or ?consolidated=trust (and a `?` at the end of a path that contains one)"
     )]
     UnknownOption(String),
-    /// The time after which files are looked at again is invalid.
+    /// The time after which cached metadata are revalidated is invalid.
     #[error("the value of the option `recheck` of dir: is invalid")]
     Recheck(#[from] RecheckError),
     /// The URL of a bucket is invalid.

@@ -185,7 +185,7 @@ pub(crate) struct CopyConfig {
 pub(crate) enum IncompleteCopy {
     /// It fails, as for each target that is not empty.
     Reject,
-    /// It goes on with it, if that is a copy of the same state of the same store.
+    /// It continues a copy of the same state of the same store.
     Resume,
 }
 

@@ -56,7 +56,7 @@ impl Walker<'_> {
         let found = self.reader.documents(std::slice::from_ref(path), Check::Syntax).await?.pop();
         let documents = found.unwrap_or_default();
         let reserved = if documents.has_entry() { RESERVED } else { &[] };
-        // Of a distant store, the node was resolved without looking at its other documents.
+        // Of a distant store, the node was resolved without reading its other documents.
         if self.relation.is_none() && self.reader.distant {
             self.relation = match documents.size() {
                 ..=INLINE_COMPARISON => documents.relation(),

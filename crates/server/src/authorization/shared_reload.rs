@@ -1,4 +1,4 @@
-//! Reading the access directory at once for a credential that is unknown.
+//! Reloading the access directory for an unknown credential, once for all concurrent requests.
 
 use std::{
     collections::HashMap,
@@ -25,9 +25,9 @@ const UNKNOWN_TIME: Duration = Duration::from_millis(250);
 /// The maximum number of credentials for which nothing is read again.
 const MAX_UNKNOWN: usize = 1024;
 
-/// Reads a directory for those who wait, one read at a time and at most 20 a second.
+/// Reloads a directory for all requests that wait for it, one reload at a time and at most 20 a second.
 #[derive(Default)]
-pub(super) struct FreshLook {
+pub(super) struct SharedReload {
     /// The start of the last read. Locked during a read.
     last: Arc<Mutex<Option<Instant>>>,
     /// The times of the last reads for credentials, by their hashes: a client that repeats a credential which was revoked
@@ -36,7 +36,7 @@ pub(super) struct FreshLook {
     hasher: RandomState,
 }
 
-impl FreshLook {
+impl SharedReload {
     /// Returns true after a read that began after the call, or after a second; false at once if the directory was read
     /// for the same credential a moment ago.
     pub(super) async fn read(&self, credential: &[u8], read: impl FnOnce() + Send + 'static) -> bool {
@@ -86,17 +86,17 @@ mod tests {
 
     #[tokio::test]
     async fn reads_are_shared_and_bounded() {
-        let (look, reads) = (FreshLook::default(), Arc::new(AtomicUsize::new(0)));
+        let (reload, reads) = (SharedReload::default(), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
         for round in 0..4 {
             let credentials: Vec<[u8; 2]> = (0..100).map(|number| [round, number]).collect();
             let read = |credential: &[u8; 2]| {
-                let (look, reads, credential) = (&look, Arc::clone(&reads), *credential);
+                let (reload, reads, credential) = (&reload, Arc::clone(&reads), *credential);
                 async move {
                     let read = move || {
                         reads.fetch_add(1, SeqCst);
                     };
-                    assert!(look.read(&credential, read).await);
+                    assert!(reload.read(&credential, read).await);
                 }
             };
             join_all(credentials.iter().map(read)).await;
@@ -108,16 +108,16 @@ mod tests {
 
     #[tokio::test]
     async fn blocked_read_delays_requests_for_a_second_and_is_the_only_one() {
-        let (look, reads) = (FreshLook::default(), Arc::new(AtomicUsize::new(0)));
+        let (reload, reads) = (SharedReload::default(), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
         let read = |number: u8| {
-            let (look, reads) = (&look, Arc::clone(&reads));
+            let (reload, reads) = (&reload, Arc::clone(&reads));
             async move {
                 let blocked = move || {
                     reads.fetch_add(1, SeqCst);
                     std::thread::sleep(3 * PATIENCE / 2);
                 };
-                look.read(&[number], blocked).await
+                reload.read(&[number], blocked).await
             }
         };
         join_all((0..10).map(read)).await;
@@ -127,15 +127,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn credential_that_stays_unknown_waits_once() {
-        let look = FreshLook::default();
-        assert!(look.read(b"one", || ()).await);
+        let reload = SharedReload::default();
+        assert!(reload.read(b"one", || ()).await);
         let began = Instant::now();
         for _ in 0..1000 {
-            assert!(!look.read(b"one", || ()).await);
+            assert!(!reload.read(b"one", || ()).await);
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(look.read(b"other", || ()).await);
+        assert!(reload.read(b"other", || ()).await);
         tokio::time::advance(UNKNOWN_TIME).await;
-        assert!(look.read(b"one", || ()).await, "it may have become known");
+        assert!(reload.read(b"one", || ()).await, "it may have become known");
     }
 }

@@ -31,8 +31,8 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const CHALLENGES: HeaderValue =
     HeaderValue::from_static("Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"");
 
-/// Decides whether the caller has the right that the operation requires. Returns the key or prefix in the store that
-/// was judged, if the decision depends on it.
+/// Decides whether the caller has the right that the operation requires. Returns the key or prefix in the store that the
+/// decision depends on, if any.
 pub(crate) fn authorize(
     app: &App,
     route: &Route,
@@ -40,10 +40,10 @@ pub(crate) fn authorize(
     request: &Request,
     session: &Session,
 ) -> Result<Option<StoreTarget>, ApiError> {
-    let judge = Judge { app, route, request, session, target: OnceCell::new() };
-    judge.decide(operation.requires)?;
+    let authorizer = Authorizer { app, route, request, session, target: OnceCell::new() };
+    authorizer.decide(operation.requires)?;
     let is_in_store = request.uri().path().starts_with(routes::STORE_ROOT);
-    Ok(judge.target.into_inner().filter(|_| is_in_store))
+    Ok(authorizer.target.into_inner().filter(|_| is_in_store))
 }
 
 /// Identifies the caller of a request with these headers, query, and share link.
@@ -126,7 +126,7 @@ fn is_part_of_page(headers: &HeaderMap) -> bool {
 }
 
 /// The decision on one request.
-struct Judge<'r> {
+struct Authorizer<'r> {
     app: &'r App,
     route: &'r Route,
     request: &'r Request,
@@ -135,7 +135,7 @@ struct Judge<'r> {
     target: OnceCell<StoreTarget>,
 }
 
-impl Judge<'_> {
+impl Authorizer<'_> {
     fn decide(&self, requirement: Requirement) -> Result<(), ApiError> {
         match requirement {
             Requirement::Nothing => Ok(()),
@@ -260,7 +260,7 @@ impl Judge<'_> {
     }
 }
 
-/// The prefix of a node's keys. If it is longer than any key, that of the nearest group above.
+/// The prefix of a node's keys. If it is longer than any key, the prefix of the nearest group above.
 fn prefix_of(path: &NodePath) -> Prefix {
     let prefix = |path: NodePath| Prefix::parse(&path.key_prefix()).ok();
     once(path.clone()).chain(path.ancestors()).find_map(prefix).unwrap_or(Prefix::root())
