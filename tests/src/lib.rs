@@ -83,6 +83,7 @@ pub mod dense;
 pub mod disk;
 pub mod distant_bucket;
 pub mod environment;
+pub mod eventually;
 pub mod failing_calls;
 pub mod foreign_arrays;
 pub mod full_disk;

@@ -17,6 +17,7 @@ use http::{Method, StatusCode};
 use reqwest::{Body, Response};
 use zarrd_tests::{
     disk::{FileSystem, SmallDisk},
+    eventually::eventually,
     full_disk::{Plan, run},
     generated::Generated,
     problem::assert_problem,
@@ -187,10 +188,10 @@ async fn small_values_that_filled_a_disk_are_erased_beside_their_writers() {
         })
     });
     let writers: Vec<_> = writers.collect();
-    within("the disk is full", Duration::from_secs(120), async || is_full.load(Ordering::Relaxed)).await;
+    eventually("the disk is full", Duration::from_secs(120), async || is_full.load(Ordering::Relaxed)).await;
     // The index applies what was accepted.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    within("the values are erased", Duration::from_secs(60), async || {
+    eventually("the values are erased", Duration::from_secs(60), async || {
         let status = server.delete("/store/values/").await.status();
         assert!(status == StatusCode::OK || status == StatusCode::SERVICE_UNAVAILABLE, "{status}");
         status == StatusCode::OK
@@ -201,19 +202,10 @@ async fn small_values_that_filled_a_disk_are_erased_beside_their_writers() {
         writer.await.unwrap();
     }
     server.delete("/store/values/").await;
-    within("values are accepted again", Duration::from_secs(60), async || {
+    eventually("values are accepted again", Duration::from_secs(60), async || {
         put(&server, "again", "value").await.status() == StatusCode::CREATED
     })
     .await;
-}
-
-/// Waits until something holds; fails if it takes longer than `most`.
-async fn within(what: &str, most: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < most, "{what}: not after {most:?}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
 }
 
 /// No space can be freed except the reserved file.

@@ -6,13 +6,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::StatusCode;
 use zarrd_tests::{
     disk::{FileSystem, SmallDisk},
+    eventually::eventually,
     generated::Generated,
     server::{Launch, Server, zarrd_with},
 };
@@ -59,14 +60,6 @@ fn entries(dir: &Path) -> BTreeSet<PathBuf> {
         }
     }
     found
-}
-
-async fn eventually(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < within, "not within {within:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
 }
 
 /// Sets values until one is refused.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use zarrd_meta::{ArrayModel, Dialect, convert::keeps_chunks};
+use zarrd_meta::{ArrayModel, convert::keeps_chunks};
 use zarrd_store::{Change, Key, PageRequest, Payload, Precondition, Snapshot};
 
 use super::{copy_commits::CopyCommits, rewritten::RewrittenArray, shrink::StoredChunks};
@@ -16,7 +16,7 @@ use crate::{
         model::{NodeModel, read_model},
         tree::NodeTree,
     },
-    node::{array::Array, keys::node_prefix},
+    node::array::Array,
 };
 
 /// The memory of a planned chunk in addition to its two keys, in bytes.
@@ -173,10 +173,6 @@ fn stored_chunks(node: &NodeTree, model: &ArrayModel) -> Result<StoredChunks, No
 
 /// The array that a node of a tree is, in its stored coordinates.
 fn array_at(node: &NodeTree, model: ArrayModel) -> Result<Array, NodeError> {
-    let prefix = match (&node.root, node.dialect) {
-        (Some(root), Dialect::Draft) => root.prefix.clone(),
-        _ => node_prefix(&node.path)?,
-    };
     let model = ArrayModel { view_offset: vec![0; model.shape.len()], ..model };
-    Ok(Array::new(model, node.path.clone(), &prefix, node.own.version().as_u128())?)
+    Ok(Array::new(model, node.path.clone(), &node.key_prefix()?, node.own.version().as_u128())?)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zarrd_meta::{ArrayModel, Dialect, NodePath, selection::Region, zom::Zom};
+use zarrd_meta::{ArrayModel, NodePath, selection::Region, zom::Zom};
 use zarrd_operations::{IfExists, NodeRejection, WriteReport};
 use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
 
@@ -22,7 +22,6 @@ use crate::{
     },
     node::{
         array::Array,
-        keys::node_prefix,
         read_set::{NodeVersions, ReadSet},
         resolved::ResolvedArray,
     },
@@ -170,11 +169,7 @@ fn planned_array(top: &NodeTree) -> Result<Array, NodeError> {
     let NodeModel::Array(model) = read_model(top)? else {
         return Err(ArrayError::NotAnArray { path: top.path.clone() }.into());
     };
-    let prefix = match (&top.root, top.dialect) {
-        (Some(root), Dialect::Draft) => root.prefix.clone(),
-        _ => node_prefix(&top.path)?,
-    };
-    Ok(Array::new(*model, top.path.clone(), &prefix, 0)?)
+    Ok(Array::new(*model, top.path.clone(), &top.key_prefix()?, 0)?)
 }
 
 /// The positions of the changes of documents.

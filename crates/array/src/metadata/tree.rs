@@ -5,12 +5,17 @@ use std::sync::Arc;
 use serde_json::json;
 use zarrd_meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
 use zarrd_operations::BrokenNode;
+use zarrd_store::Prefix;
 
 use super::array_update::stored_array;
-use crate::node::{
-    broken::Broken,
-    read_set::NodeVersions,
-    resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup},
+use crate::{
+    error::ArrayError,
+    node::{
+        broken::Broken,
+        keys::node_prefix,
+        read_set::NodeVersions,
+        resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup},
+    },
 };
 
 /// A node with its descendants.
@@ -38,6 +43,14 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeTree {
+    /// The prefix of the node's keys; of a node of the draft, the prefix of its hierarchy.
+    pub(crate) fn key_prefix(&self) -> Result<Prefix, ArrayError> {
+        match (&self.root, self.dialect) {
+            (Some(root), Dialect::Draft) => Ok(root.prefix.clone()),
+            _ => node_prefix(&self.path),
+        }
+    }
+
     /// True if it is a group without a document, which exists because there are nodes below it.
     pub(crate) fn is_implicit(&self) -> bool {
         self.own.0.is_empty()

@@ -13,7 +13,7 @@ use crate::hierarchies::test_store::{
 };
 
 impl TestStore {
-    async fn copy(&self, from: &str, to: &str, dialect: Dialect) -> Result<ConversionReport, NodeError> {
+    pub(super) async fn copy(&self, from: &str, to: &str, dialect: Dialect) -> Result<ConversionReport, NodeError> {
         let conversion = ConvertOptions {
             dialect,
             target: Some(path(to)),

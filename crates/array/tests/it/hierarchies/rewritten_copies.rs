@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime;
-use zarrd_array::{ConversionReport, ConvertOptions, ExistingDocuments, LossPolicy, NodeError, NodeRejection, Options};
+use zarrd_array::{ConvertOptions, ExistingDocuments, LossPolicy, NodeError, NodeRejection, Options};
 use zarrd_meta::{
     Dialect,
     selection::{DimensionSelection, ReadRequest},
@@ -20,10 +20,6 @@ use crate::{
 
 fn to_copy(dialect: Dialect, losses: LossPolicy) -> ConvertOptions {
     ConvertOptions { dialect, target: Some(path("/copy")), losses, existing: ExistingDocuments::Keep }
-}
-
-async fn copy(store: &TestStore, from: &str, dialect: Dialect) -> Result<ConversionReport, NodeError> {
-    store.nodes.convert(&path(from), None, &to_copy(dialect, LossPolicy::Allow)).await
 }
 
 /// An array with shards of 4 × 4 elements that have chunks of 2 × 2.
@@ -69,7 +65,7 @@ async fn chunks_of_shards_are_stored_by_themselves() {
     store.declare("/g", &v3_group(&json!({"x": sharded_array(&[6, 7]), "y": v3_array(&[3])}))).await.unwrap();
     write(&store, "/g/x", &[range(3, 3), range(0, 3)], (1..=9).collect()).await;
     write(&store, "/g/y", &[range(2, 1)], vec![5]).await;
-    let report = copy(&store, "/g", Dialect::V2).await.unwrap();
+    let report = store.copy("/g", "/copy", Dialect::V2).await.unwrap();
     // The empty chunks of the shards are missing in the copy.
     let chunks: Vec<_> =
         store.keys().await.into_iter().filter(|key| key.starts_with("copy/x/") && !key.contains("/.")).collect();
@@ -88,7 +84,7 @@ async fn only_chunks_below_stored_ones_are_written() {
     let extent = 1 << 40;
     store.declare("/x", &sharded_array(&[extent, extent])).await.unwrap();
     write(&store, "/x", &[range(1 << 39, 2), range(0, 2)], vec![1, 2, 3, 4]).await;
-    let report = copy(&store, "/x", Dialect::V2).await.unwrap();
+    let report = store.copy("/x", "/copy", Dialect::V2).await.unwrap();
     assert_eq!(report.chunks, 1);
     let mut wide = irregular_array(&[1, 3, 1, 2]);
     wide["shape"] = json!([7]);
@@ -117,7 +113,7 @@ async fn damaged_shard_fails_the_copy_which_leaves_nothing() {
     write(&store, "/x", &[range(0, 4), range(0, 4)], vec![1; 16]).await;
     store.set("x/c/1/0", vec![0; 40]).await;
     let before = store.keys().await;
-    let failed = copy(&store, "/x", Dialect::V2).await.unwrap_err();
+    let failed = store.copy("/x", "/copy", Dialect::V2).await.unwrap_err();
     assert!(failed.to_string().contains("x/c/1/0"), "{failed}");
     assert_eq!(store.keys().await, before);
 }
