@@ -213,6 +213,55 @@ async fn plates_wells_and_labels_name_their_members() {
 }
 
 #[tokio::test]
+async fn images_of_bioformats2raw_are_named_or_numbered() {
+    let image = json!([{"datasets": [{"path": "0"}]}]);
+    let (zgroup, layout) = (json!({"zarr_format": 2}), json!({"bioformats2raw.layout": 3}));
+    let ome = |attributes: Value| group(json!({"ome": attributes}));
+    let both = Both::of(&[
+        ("named/.zgroup", zgroup.clone()),
+        ("named/.zattrs", layout.clone()),
+        ("named/OME/.zgroup", zgroup.clone()),
+        ("named/OME/.zattrs", json!({"series": ["0", "scan/7", "../x", 3, ""]})),
+        ("named/0/.zgroup", zgroup.clone()),
+        ("named/0/.zattrs", json!({"multiscales": image})),
+        ("named/0/0/.zarray", zarray()),
+        ("named/scan/.zgroup", zgroup.clone()),
+        ("named/scan/7/.zgroup", zgroup.clone()),
+        ("named/scan/7/.zattrs", json!({"multiscales": image})),
+        ("named/scan/7/0/.zarray", zarray()),
+        ("v3/zarr.json", ome(json!({"version": "0.5", "bioformats2raw.layout": 3}))),
+        ("v3/OME/zarr.json", ome(json!({"version": "0.5", "series": ["0"]}))),
+        ("v3/0/zarr.json", ome(json!({"multiscales": image}))),
+        ("v3/0/0/zarr.json", array()),
+        ("plate/.zgroup", zgroup.clone()),
+        ("plate/.zattrs", json!({"bioformats2raw.layout": 3, "plate": {"wells": [{"path": "A/1"}]}})),
+        ("plate/OME/.zgroup", zgroup.clone()),
+        ("plate/A/.zgroup", zgroup.clone()),
+        ("plate/A/1/.zgroup", zgroup.clone()),
+        ("plate/A/1/.zattrs", json!({"well": {"images": [{"path": "0"}]}})),
+        ("plate/A/1/0/.zgroup", zgroup.clone()),
+        ("plate/A/1/0/.zattrs", json!({"multiscales": image})),
+        ("plate/A/1/0/0/.zarray", zarray()),
+        ("empty/.zgroup", zgroup.clone()),
+        ("empty/.zattrs", layout.clone()),
+        ("numbered/.zgroup", zgroup.clone()),
+        ("numbered/.zattrs", layout),
+    ])
+    .await;
+    for number in 0..70 {
+        both.set(&format!("numbered/{number}/.zgroup"), &zgroup).await;
+        both.set(&format!("numbered/{number}/.zattrs"), &json!({"multiscales": image})).await;
+        both.set(&format!("numbered/{number}/0/.zarray"), &zarray()).await;
+    }
+    for at in ["/named", "/named/OME", "/named/0", "/named/scan", "/v3", "/v3/OME", "/plate", "/plate/A", "/empty"] {
+        both.same(at, Depth::Levels(1)).await;
+        both.same(at, Depth::All).await;
+    }
+    let all = both.same("/numbered", Depth::All).await;
+    assert_eq!(all["members"].as_object().map(serde_json::Map::len), Some(70));
+}
+
+#[tokio::test]
 async fn members_that_nothing_names_are_an_error_and_never_none() {
     let both = Both::of(&[
         ("g/zarr.json", group(json!({"multiscales": 7, "ome": []}))),

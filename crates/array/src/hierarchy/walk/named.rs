@@ -1,8 +1,9 @@
 //! The children of groups in a store without listings: those that documents of groups name.
 //!
 //! Consolidated metadata of a group names everything below it. In OME-Zarr, `multiscales` names the levels of an image,
-//! beside which there may be `labels`; `labels` names label images, `plate` its wells and `well` its images. All may be
-//! out of date: a name that has no documents is no node, and a node that is not named is not found.
+//! beside which there may be `labels`; `labels` names label images, `plate` its wells and `well` its images. A group with
+//! `bioformats2raw.layout` has the group `OME`, whose `series` names the images; without it they are called 0, 1 and so
+//! on. All may be out of date: a name that has no documents is no node, and a node that is not named is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,24 @@ use zarrd_store::{Key, Prefix};
 /// The documents of a group that name nodes below it.
 pub(super) const NAMING: [&str; 3] = ["zarr.json", ".zmetadata", ".zattrs"];
 
+/// The documents of a group that can have attributes of OME-Zarr.
+pub(super) const ATTRIBUTES: [&str; 2] = ["zarr.json", ".zattrs"];
+
 /// The group of an image's labels.
 const LABELS: &str = "labels";
+
+/// The attribute of the groups that bioformats2raw writes, and the group in them that names the images.
+const LAYOUT: &str = "bioformats2raw.layout";
+pub(super) const SERIES: &str = "OME";
+
+/// What the documents of a group name.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The relative paths of nodes; `None` if the documents name none.
+    pub(super) paths: Option<BTreeSet<String>>,
+    /// True if the group has images that [`SERIES`] names, or else are numbered.
+    pub(super) has_series: bool,
+}
 
 /// The nodes that the documents of groups name, by the prefix of the group.
 #[derive(Default)]
@@ -63,31 +80,51 @@ pub(super) fn groups_above(prefix: &Prefix) -> impl Iterator<Item = Prefix> + us
     ends.into_iter().filter_map(move |end| Prefix::parse(text.get(..end)?).ok())
 }
 
-/// The relative paths of the nodes that documents name; `None` if they name none.
-pub(super) fn named_nodes(texts: Vec<(Key, Bytes)>) -> Option<BTreeSet<String>> {
-    let mut all = None;
+/// What the documents of a group name.
+pub(super) fn named_nodes(texts: Vec<(Key, Bytes)>) -> Found {
+    let mut all = Found::default();
     for (key, text) in texts {
-        let found = match key.name() {
-            ".zmetadata" => v2::consolidated(text).ok().map(|copies| nodes_of(copies.documents())),
-            "zarr.json" => in_zarr_json(text),
-            _ => parse_object(text).ok().and_then(|attributes| in_ome_zarr(&attributes)),
-        };
-        if let Some(found) = found {
-            all.get_or_insert_with(BTreeSet::new).extend(found);
+        if key.name() == ".zmetadata" {
+            all.add(v2::consolidated(text).ok().map(|copies| nodes_of(copies.documents())));
+            continue;
+        }
+        let (copies, members) = members_of(&key, text);
+        all.add(copies);
+        for ome in members {
+            all.has_series |= ome.get(LAYOUT).is_some() && ome.get("plate").is_none();
+            all.add(in_ome_zarr(&ome));
         }
     }
     all
 }
 
-fn in_zarr_json(text: Bytes) -> Option<BTreeSet<String>> {
-    let Ok(v3::Node::Group(group)) = v3::node(text) else { return None };
-    let consolidated = group.consolidated.as_ref().map(|copies| nodes_of(copies.documents()));
-    let images = group.attributes.get("ome").and_then(|ome| in_ome_zarr(&ome));
-    let images = images.or_else(|| in_ome_zarr(&group.attributes));
-    match (consolidated, images) {
-        (None, None) => None,
-        (consolidated, images) => Some(consolidated.into_iter().chain(images).flatten().collect()),
+/// The images that the documents of the group [`SERIES`] name; `None` if they name none.
+pub(super) fn named_series(texts: Vec<(Key, Bytes)>) -> Option<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for ome in texts.into_iter().flat_map(|(key, text)| members_of(&key, text).1) {
+        found.extend(ome.get("series").iter().flat_map(|series| series.items()).filter_map(|path| relative(&path)));
     }
+    (!found.is_empty()).then_some(found)
+}
+
+impl Found {
+    /// Adds paths, if there are any.
+    pub(super) fn add(&mut self, paths: Option<BTreeSet<String>>) {
+        if let Some(paths) = paths {
+            self.paths.get_or_insert_default().extend(paths);
+        }
+    }
+}
+
+/// The nodes that consolidated metadata in a document of a group name, and the objects that can have members of OME-Zarr:
+/// its attributes, and `ome` in them.
+fn members_of(key: &Key, text: Bytes) -> (Option<BTreeSet<String>>, Vec<Json>) {
+    if key.name() != "zarr.json" {
+        return (None, parse_object(text).into_iter().collect());
+    }
+    let Ok(v3::Node::Group(group)) = v3::node(text) else { return (None, Vec::new()) };
+    let copies = group.consolidated.as_ref().map(|copies| nodes_of(copies.documents()));
+    (copies, group.attributes.get("ome").into_iter().chain([group.attributes]).collect())
 }
 
 /// The nodes whose documents have these keys.
@@ -98,22 +135,27 @@ fn nodes_of(documents: impl Iterator<Item = (String, Json)>) -> BTreeSet<String>
 /// The members that attributes of OME-Zarr name: levels, wells, images and labels; `None` if there are none.
 fn in_ome_zarr(attributes: &Json) -> Option<BTreeSet<String>> {
     let mut found = BTreeSet::new();
-    let mut add = |path: Option<String>| {
-        let path = path.and_then(|path| NodePath::parse(&path).ok()).filter(|path| !path.is_root());
-        found.extend(path.map(|path| path.relative().to_owned()));
-    };
-    let path_of = |entry: Json| entry.get("path").and_then(|path| path.to_text());
+    let mut add = |path: Option<Json>| found.extend(path.and_then(|path| relative(&path)));
     for image in attributes.get("multiscales").iter().flat_map(|images| images.items()) {
-        image.get("datasets").iter().flat_map(|datasets| datasets.items()).for_each(|level| add(path_of(level)));
+        image.get("datasets").iter().flat_map(|datasets| datasets.items()).for_each(|level| add(level.get("path")));
     }
     for (group, list) in [("plate", "wells"), ("well", "images")] {
         let list = attributes.get(group).and_then(|group| group.get(list));
-        list.iter().flat_map(|list| list.items()).for_each(|entry| add(path_of(entry)));
+        list.iter().flat_map(|list| list.items()).for_each(|entry| add(entry.get("path")));
     }
-    attributes.get("labels").iter().flat_map(|labels| labels.items()).for_each(|label| add(label.to_text()));
+    attributes.get("labels").iter().flat_map(|labels| labels.items()).for_each(|label| add(Some(label)));
     // Nothing names the labels of an image but their own group.
     if !found.is_empty() && attributes.get("multiscales").is_some() {
         found.insert(LABELS.to_owned());
     }
+    if attributes.get(LAYOUT).is_some() {
+        found.insert(SERIES.to_owned());
+    }
     (!found.is_empty()).then_some(found)
+}
+
+/// A path below a group; `None` for a value that is none.
+fn relative(path: &Json) -> Option<String> {
+    let path = NodePath::parse(&path.to_text()?).ok().filter(|path| !path.is_root())?;
+    Some(path.relative().to_owned())
 }

@@ -1,17 +1,22 @@
 //! Listings of prefixes that the store cannot list.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use zarrd_store::{Key, Listing, PageRequest, Prefix, StoreError};
 
 use super::{
     listing::Listed,
-    named::{NAMING, groups_above, named_nodes},
-    snapshot_reader::{SnapshotReader, weight},
+    named::{ATTRIBUTES, NAMING, SERIES, groups_above, named_nodes, named_series},
+    snapshot_reader::{CONCURRENT_REQUESTS, SnapshotReader, weight},
 };
 use crate::{metadata::error::NodeError, node::keys::join_key};
 
 /// The largest documents, in bytes, that are searched on the request's own thread.
 const INLINE: u64 = 64 << 10;
+
+/// The most images with numbers for names that are looked for in a group.
+const MAX_NUMBERED: usize = 4096;
 
 impl SnapshotReader<'_> {
     /// True if a prefix cannot be listed.
@@ -50,18 +55,58 @@ impl SnapshotReader<'_> {
             if self.named.has_searched(&group) {
                 continue;
             }
-            let keys: Vec<Key> = NAMING.iter().filter_map(|name| join_key(&group, name)).collect();
-            let found = self.read(&keys).await?;
-            let weight = weight(found.iter().flatten().map(|(_, text)| text));
-            let texts: Vec<(Key, Bytes)> =
-                keys.into_iter().zip(found).filter_map(|(key, found)| Some((key, found?.1.ok()?))).collect();
-            let search = move || named_nodes(texts);
-            let named = match weight {
-                ..=INLINE => search(),
-                weight => self.context.run_on_documents(weight, search).await?,
-            };
-            self.named.insert(group, named);
+            let mut found = self.search_documents(&group, &NAMING, named_nodes).await?;
+            if found.has_series && !self.copies.cover(&group) {
+                let names = ATTRIBUTES.map(|name| format!("{SERIES}/{name}"));
+                let series = self.search_documents(&group, &names, named_series).await?;
+                found.add(match series {
+                    Some(series) => Some(series),
+                    None => Some(self.numbered(&group).await?),
+                });
+            }
+            self.named.insert(group, found.paths);
         }
         Ok(())
+    }
+
+    /// Reads the documents of these names in a group, and searches them.
+    async fn search_documents<T: Send + 'static>(
+        &mut self,
+        group: &Prefix,
+        names: &[impl AsRef<str>],
+        search: fn(Vec<(Key, Bytes)>) -> T,
+    ) -> Result<T, NodeError> {
+        let keys: Vec<Key> = names.iter().filter_map(|name| join_key(group, name.as_ref())).collect();
+        let found = self.read(&keys).await?;
+        let weight = weight(found.iter().flatten().map(|(_, text)| text));
+        let texts: Vec<(Key, Bytes)> =
+            keys.into_iter().zip(found).filter_map(|(key, found)| Some((key, found?.1.ok()?))).collect();
+        match weight {
+            ..=INLINE => Ok(search(texts)),
+            weight => Ok(self.context.run_on_documents(weight, move || search(texts)).await?),
+        }
+    }
+
+    /// The groups that are called 0, 1 and so on, up to the first that does not exist.
+    async fn numbered(&mut self, group: &Prefix) -> Result<BTreeSet<String>, NodeError> {
+        let mut numbered = BTreeSet::new();
+        while numbered.len() < MAX_NUMBERED {
+            let numbers = numbered.len()..numbered.len().saturating_add(CONCURRENT_REQUESTS / 2);
+            let key = |number: usize, name| join_key(group, &format!("{number}/{name}"));
+            let keys: Vec<Key> = numbers
+                .clone()
+                .flat_map(|number| [key(number, "zarr.json"), key(number, ".zgroup")])
+                .flatten()
+                .collect();
+            let found = self.read(&keys).await?;
+            let exist = found.chunks(2).map(|documents| documents.iter().any(Option::is_some));
+            numbered.extend(
+                numbers.clone().zip(exist).take_while(|(_, exists)| *exists).map(|(number, _)| number.to_string()),
+            );
+            if numbered.len() < numbers.end {
+                break;
+            }
+        }
+        Ok(numbered)
     }
 }
