@@ -26,8 +26,8 @@
 //! ## Errors and limits
 //!
 //! Integers and floats of 16 to 64 bits are encoded, those of 8 bits only decoded. The number of elements that a file
-//! or a page of it declares, and the length of a page's dictionary, are compared with the chunk before anything is
-//! allocated; the output grows as it is decoded.
+//! or a page of it declares, and the lengths of a page's dictionary and of its window for matches, are compared with the
+//! chunk before anything is allocated; the output grows as it is decoded.
 
 use std::sync::Arc;
 
@@ -35,7 +35,9 @@ use bytes::Bytes;
 use pco::{
     ChunkConfig, DeltaSpec, ModeSpec, PagingSpec,
     errors::PcoError,
-    standalone::{DecompressorItem, FileDecompressor, simple_compress},
+    metadata::DeltaEncoding,
+    standalone::{FileDecompressor, simple_compress},
+    wrapped,
 };
 use serde::Deserialize;
 use zarrd_meta::{
@@ -62,6 +64,9 @@ const BATCH: usize = 4096;
 
 /// The memory of an encoder beyond a multiple of the chunk, in bytes: histograms and tables.
 const ENCODER_OVERHEAD: u64 = 8 << 20;
+
+/// The length in numbers of a window for matches that every page may have: the longest that pco writes.
+const WINDOW: usize = 1 << 15;
 
 /// The mode of a page that has a dictionary, in the lowest four bits of its metadata.
 const DICTIONARY_MODE: u32 = 4;
@@ -184,22 +189,37 @@ fn decode<T: Num + pco::data_types::Number>(encoded: &[u8], limit: u64) -> Resul
     if declared > limit {
         return Err(too_long());
     }
+    if file.uniform_type().is_some_and(|number_type| number_type as u8 != T::NUMBER_TYPE_BYTE) {
+        return Err(malformed("the numbers are of another type"));
+    }
     let mut decoded = Vec::with_capacity(initial_capacity(encoded.len(), declared));
     let mut batch = vec![T::from_i64(0); BATCH];
+    // The pages of a standalone file are those of pco's other API, which does not reserve a window before it can be asked
+    // for its length.
+    let version = [file.format_version().major, file.format_version().minor];
+    let (pages, _) = wrapped::FileDecompressor::new(version.as_slice()).map_err(library_error)?;
     loop {
         let remaining = limit.saturating_sub(decoded.len() as u64);
-        if let Some((count, dictionary)) = declared_counts(rest) {
-            if size_of(count) > remaining {
-                return Err(too_long());
-            }
-            if dictionary > count {
-                return Err(malformed("a dictionary has more entries than its page"));
-            }
+        match rest.first() {
+            Some(0) => return Ok(into_bytes(decoded)),
+            Some(number_type) if *number_type == T::NUMBER_TYPE_BYTE => {}
+            _ => return Err(malformed("a page is truncated or of another type")),
         }
-        let mut page = match file.chunk_decompressor::<T, _>(rest).map_err(library_error)? {
-            DecompressorItem::EndOfData(_) => return Ok(into_bytes(decoded)),
-            DecompressorItem::Chunk(page) => page,
-        };
+        let (PageHeader { count, dictionary }, body) =
+            page_header(rest).ok_or_else(|| malformed("a page is truncated"))?;
+        if size_of(count) > remaining {
+            return Err(too_long());
+        }
+        if dictionary > count {
+            return Err(malformed("a dictionary has more entries than its page"));
+        }
+        let (mut decoder, body) = pages.chunk_decompressor::<T, _>(body).map_err(library_error)?;
+        if let DeltaEncoding::Lookback { config, .. } = decoder.meta().delta_encoding
+            && 1_usize.checked_shl(config.window_n_log).is_none_or(|window| window > count.max(WINDOW))
+        {
+            return Err(malformed("a window is longer than its page"));
+        }
+        let mut page = decoder.page_decompressor(body, count).map_err(library_error)?;
         loop {
             let progress = page.read(&mut batch).map_err(library_error)?;
             for number in batch.iter().take(progress.n_processed) {
@@ -218,11 +238,19 @@ fn decode<T: Num + pco::data_types::Number>(encoded: &[u8], limit: u64) -> Resul
     }
 }
 
-/// The number of elements that the next page declares, and that of its dictionary; `None` if none follows.
+/// What a page declares before anything else.
+struct PageHeader {
+    /// The number of its elements.
+    count: usize,
+    /// The number of entries of its dictionary.
+    dictionary: usize,
+}
+
+/// The header of a page, and the page without its type and count; `None` if it is truncated.
 ///
 /// A page begins with its type, the number of its elements less one in three bytes, and its mode in four bits, which
 /// the length of a dictionary follows in 25 bits.
-fn declared_counts(page: &[u8]) -> Option<(usize, usize)> {
+fn page_header(page: &[u8]) -> Option<(PageHeader, &[u8])> {
     let ([_, count @ ..], rest) = page.split_first_chunk::<4>()?;
     let [low, middle, high] = *count;
     let count = u32::from_le_bytes([low, middle, high, 0]).saturating_add(1);
@@ -230,7 +258,8 @@ fn declared_counts(page: &[u8]) -> Option<(usize, usize)> {
     mode.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     let mode = u32::from_le_bytes(mode);
     let dictionary = if mode & 0xf == DICTIONARY_MODE { mode >> 4 & 0x1ff_ffff } else { 0 };
-    (page.first() != Some(&0)).then_some((usize::try_from(count).ok()?, usize::try_from(dictionary).ok()?))
+    let header = PageHeader { count: usize::try_from(count).ok()?, dictionary: usize::try_from(dictionary).ok()? };
+    Some((header, rest))
 }
 
 impl BytesToBytes for Pcodec {

@@ -60,6 +60,31 @@ fn declared_sizes_are_compared_before_they_are_allocated() {
 }
 
 #[test]
+fn windows_are_compared_before_they_are_allocated() {
+    // A page of 100 numbers: classic, with a window of 2^17 to 2^24 numbers, and without a state.
+    let page = |count: u32, log: u32| {
+        let [low, middle, high, _] = (count - 1).to_le_bytes();
+        let metadata = (2_u32 << 4) | ((log - 1) << 8);
+        let header = [b"pco!".as_slice(), &[3, 3, 0, 4, 1, 3, low, middle, high]].concat();
+        Bytes::from([&header[..], &metadata.to_le_bytes(), &[0; 64]].concat())
+    };
+    let is_refused = |found: &Result<Elements, CodecError>| {
+        matches!(found, Err(CodecError::Malformed { reason: "a window is longer than its page", .. }))
+    };
+    for (count, log, wanted) in
+        [(100, 16, true), (100, 24, true), (100, 15, false), (1 << 17, 17, false), (1 << 17, 18, true)]
+    {
+        let found = codec("int32", u64::from(count), json!({})).decode(page(count, log), 0);
+        assert_eq!(is_refused(&found), wanted, "{count} {log}: {found:?}");
+    }
+    let repeated: Bytes =
+        (0..200_000_u32).flat_map(|at| (at % 40_000).wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+    let codec = codec("uint32", 200_000, json!({"delta_spec": "try_lookback"}));
+    let encoded = codec.encode(Elements::Fixed(repeated.clone())).unwrap();
+    assert_eq!(codec.decode(encoded, 0).unwrap(), Elements::Fixed(repeated));
+}
+
+#[test]
 fn wrong_configurations_stop_no_read() {
     let encoded = codec("int32", 100, json!({})).encode(Elements::Fixed(sample(100))).unwrap();
     for configuration in [
