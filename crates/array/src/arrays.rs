@@ -15,6 +15,7 @@ use crate::{
     coordinates::{
         error::CoordinateError,
         find::locate,
+        image::{image_above, image_at},
         read::CoordinateVersion,
         select::{
             DimensionCoordinate, LabelledDimension, NamedSelection, Selected, are_current, coordinate, labels_of,
@@ -31,7 +32,6 @@ use crate::{
         claim::{Claim, MemoryBudget},
     },
     metadata::copy_update::RemovedCopies,
-    node::resolved::ResolvedNode,
     options::Options,
     purpose::{Purpose, VersionSource},
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
@@ -357,18 +357,12 @@ impl Arrays {
 
     /// The image that the attributes of the group at a path describe; `None` for an array, and for other groups.
     pub async fn image(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Image>, ArrayError> {
-        match until_unchanged(|| self.0.resolve_node(path, dialect)).await? {
-            Some(ResolvedNode::Group(group)) => Ok(group.model.and_then(|group| Image::of(&group.attributes))),
-            Some(ResolvedNode::Array(_)) | None => Ok(None),
-        }
+        image_at(&self.0, path, dialect).await
     }
 
     /// The image of which the array at a path is a level, if the caller may read its group.
     pub async fn image_above(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Image>, ArrayError> {
-        match path.parent().filter(|parent| self.0.can_read(parent)) {
-            Some(parent) => self.image(&parent, dialect).await,
-            None => Ok(None),
-        }
+        Ok(image_above(&self.0, path, dialect).await?.map(|(image, _)| image))
     }
 
     /// The model and version of the array at a path.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The largest coordinate in bytes of its stored elements.
-const MAX_COORDINATE_SIZE: u64 = 64 << 20;
+pub(super) const MAX_COORDINATE_SIZE: u64 = 64 << 20;
 
 /// The memory of a label in addition to its stored and decoded element, in bytes: its place in the order, with an
 /// integer that is compared while that is made, and the moment of a time that is a text.
@@ -77,26 +77,48 @@ pub(super) struct ReadCoordinate {
 /// A coordinate as it was used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoordinateVersion {
+    /// That of the coordinate, or of the level of an image that has it.
     path: NodePath,
     dialect: Dialect,
-    /// The labels that were read; `None` for all.
-    labels: Option<DimensionSelection>,
+    of: VersionOf,
     /// Another one for each version of them; `None` if the versions of too many chunks were needed.
     fingerprint: Option<u128>,
 }
 
+/// Where a coordinate is from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum VersionOf {
+    /// An array, and the labels of it that were read; `None` for all.
+    Array(Option<DimensionSelection>),
+    /// An image, for a dimension of its level, given its name or number.
+    Image(String),
+}
+
 impl CoordinateVersion {
+    pub(super) fn new((path, dialect): (&NodePath, Dialect), of: VersionOf, fingerprint: Option<u128>) -> Self {
+        Self { path: path.clone(), dialect, of, fingerprint }
+    }
+
     /// A hash that is another one for each version; `None` if the version is not known.
     pub(super) fn fingerprint(&self) -> Option<u128> {
         self.fingerprint
     }
 
-    /// True if the coordinate is still this one, as far as that is known.
-    pub(crate) async fn is_current(&self, context: &Arc<Context>) -> Result<bool, CoordinateError> {
+    /// The level of an image, and the dimension of it, that the coordinate is of; `None` if it is an array.
+    pub(super) fn of_image(&self) -> Option<(&NodePath, Dialect, &str)> {
+        match &self.of {
+            VersionOf::Image(name) => Some((&self.path, self.dialect, name)),
+            VersionOf::Array(_) => None,
+        }
+    }
+
+    /// True if the coordinate, if it is an array, is still this one, as far as that is known.
+    pub(super) async fn is_current(&self, context: &Arc<Context>) -> Result<bool, CoordinateError> {
         if self.fingerprint.is_none() {
             return Ok(true);
         }
-        match plan(context, (&self.path, self.dialect), self.labels.as_ref()).await {
+        let VersionOf::Array(labels) = &self.of else { return Ok(true) };
+        match plan(context, (&self.path, self.dialect), labels.as_ref()).await {
             Ok(now) => Ok(now.fingerprint() == self.fingerprint),
             // It has become shorter.
             Err(ArrayError::Selection(_)) => Ok(false),
@@ -146,7 +168,7 @@ async fn finish(
     let (fingerprint, model) = (planned.fingerprint(), planned.model().clone());
     let extent = model.view_shape().first().copied().unwrap_or(1);
     let are_all = labels.is_none();
-    let version = CoordinateVersion { path: path.clone(), dialect, labels, fingerprint };
+    let version = CoordinateVersion::new((path, dialect), VersionOf::Array(labels), fingerprint);
     let found = |coordinate, memory| {
         let attributes = model.attributes.clone();
         ReadCoordinate { coordinate, extent, wanted, attributes, version, memory }

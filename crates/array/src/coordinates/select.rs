@@ -21,6 +21,7 @@ use zarrd_meta::{
 use super::{
     error::CoordinateError,
     find::{Located, dimension_of, locate, locate_of, name_of, unknown_dimension},
+    image,
     read::{CoordinateVersion, ReadCoordinate, read},
 };
 use crate::{context::Context, memory::claim::Permit};
@@ -84,7 +85,7 @@ pub struct Labels {
 pub struct DimensionCoordinate {
     /// The number of the dimension.
     pub dimension: usize,
-    /// The path of the coordinate.
+    /// The path of the coordinate, or of the level of an image that has it.
     pub path: NodePath,
     /// All labels.
     pub labels: Arc<Coordinate>,
@@ -138,7 +139,11 @@ pub(crate) async fn select(
     for NamedSelection { name, indices } in dimensions {
         let (dimension, item) = match indices {
             Indices::Item(item) => {
-                (dimension_of(model, name).ok_or_else(|| unknown_dimension(model, name))?, item.clone())
+                let known = match dimension_of(model, name) {
+                    None => image::axis(context, (path, model), name).await?,
+                    known => known,
+                };
+                (known.ok_or_else(|| unknown_dimension(model, name))?, item.clone())
             }
             Indices::Labels(labels) => {
                 let coordinate = coordinate(context, (path, model), name).await?;
@@ -166,15 +171,28 @@ pub(crate) async fn select(
     Ok(selected)
 }
 
-/// Reads the coordinate of a dimension, or another one over one dimension.
+/// Reads the coordinate of a dimension, or another one over one dimension. A level of an image has those that its
+/// transformations say, unless there are arrays of them.
 pub(crate) async fn coordinate(
     context: &Arc<Context>,
     (path, model): (&NodePath, &ArrayModel),
     name: &str,
 ) -> Result<DimensionCoordinate, CoordinateError> {
-    let located = locate(context, path, model, name).await?;
-    let found = labels_at(context, model, &located, None).await?;
-    let Located { dimension, coordinate: path, .. } = located;
+    let (dimension, path, found) = match locate(context, path, model, name).await {
+        Err(error @ (CoordinateError::NoCoordinate { .. } | CoordinateError::UnknownDimension { .. })) => {
+            let Some((dimension, made)) = image::make(context, (path, model), name).await? else {
+                let axis = image::axis(context, (path, model), name).await?;
+                let without = |dimension| CoordinateError::NoCoordinate { dimension: name_of(model, dimension) };
+                return Err(axis.map_or(error, without));
+            };
+            (dimension, path.clone(), made)
+        }
+        located => {
+            let located = located?;
+            let found = labels_at(context, model, &located, None).await?;
+            (located.dimension, located.coordinate, found)
+        }
+    };
     let ReadCoordinate { coordinate: labels, attributes, version, memory, .. } = found;
     Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: memory })
 }
@@ -389,7 +407,13 @@ pub(crate) async fn are_current(
     coordinates: &[CoordinateVersion],
 ) -> Result<bool, CoordinateError> {
     for coordinate in coordinates {
-        if !coordinate.is_current(context).await? {
+        let is_current = match coordinate.of_image() {
+            Some((path, dialect, name)) => {
+                image::fingerprint(context, (path, dialect), name).await? == coordinate.fingerprint()
+            }
+            None => coordinate.is_current(context).await?,
+        };
+        if !is_current {
             return Ok(false);
         }
     }

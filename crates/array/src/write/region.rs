@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    coordinates::read::CoordinateVersion,
+    coordinates::{read::CoordinateVersion, select::are_current},
     error::ArrayError,
     grid::dimension::DimIndexer,
     node::{array::Array, resolved::ResolvedArray},
@@ -78,10 +78,8 @@ impl RegionWrite {
         let empty = self.resolved.empty_chunks(&self.context.options);
         let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), empty, layout)?);
         let received = receive::receive(&target, target.context.account(), elements).await?;
-        for coordinate in &self.coordinates {
-            if !coordinate.is_current(&target.context).await.unwrap_or(false) {
-                return Err(ArrayError::TooManyConflicts { path: self.target.path }.into());
-            }
+        if !are_current(&target.context, &self.coordinates).await.unwrap_or(false) {
+            return Err(ArrayError::TooManyConflicts { path: self.target.path }.into());
         }
         let kind = WriteKind::Region(&self.selection, &self.region);
         commit::commit(&target, &self.target, self.resolved, &kind, received).await

@@ -86,6 +86,76 @@ async fn levels_are_read_by_their_number() {
 }
 
 #[tokio::test]
+async fn levels_are_selected_by_their_coordinates() {
+    let server = TestServer::new();
+    for (path, version) in [("v2", "0.4"), ("lab/v3", "0.5")] {
+        image(&server, path, version, channels()).await;
+        for (at, query, expected) in [
+            ("", "level=0&isel.t=0&isel.c=0&sel.y=0.5&sel.x=0", json!(100)),
+            ("", "level=0&isel.t=0&isel.c=1&sel.y=0.3..&sel.x=..9", json!([[30, 40]])),
+            ("", "level=0&isel.t=0&isel.c=1&sel.y=0.2~&sel.x=7~", json!(20)),
+            ("", "level=1&isel.t=0&isel.c=0&sel.y=3~", json!([5])),
+            // At the level itself.
+            ("/0", "isel.t=0&isel.c=1&sel.y=0.5..0.5&sel.x=(0.5,0)", json!([[40, 30]])),
+            ("/0", "isel.t=0&isel.c=1&sel.2=0.5&sel.3=0.5", json!(40)),
+            ("/coarse/1", "isel.t=0&isel.c=2&sel.y=0&sel.x=0", json!(7)),
+        ] {
+            let answer = server.get(&format!("/array/{path}{at}?{query}"), &[]).await;
+            assert_eq!((answer.status, answer.json()), (StatusCode::OK, expected), "{path}{at} {query}");
+        }
+        let target = format!("/array/{path}?level=0&isel.t=0&isel.c=0&sel.y=");
+        let missing = server.get(&format!("{target}0.4"), &[]).await.problem(ProblemType::LabelNotFound);
+        assert_eq!(missing.members.nearest, Some(json!(0.5)));
+        // Channels and other names have no coordinates.
+        server.get(&format!("/array/{path}/0?sel.c=0"), &[]).await.problem(ProblemType::NoCoordinate);
+        server.get(&format!("/array/{path}/0?sel.q=0"), &[]).await.problem(ProblemType::UnknownDimension);
+        server
+            .get(&format!("/array/{path}?level=1&sel.y=0~&sel.2=0"), &[])
+            .await
+            .problem(ProblemType::DimensionRepeated);
+        let header = [("content-type", "application/json")];
+        let written = server.put(&format!("/array/{path}/0?isel.t=0&isel.c=0&sel.y=0.5&sel.x=0.5"), &header, "9").await;
+        assert!(written.status.is_success(), "{}", written.text());
+        let read = server.get(&format!("/array/{path}/0?select=0,0,1,1"), &[]).await;
+        assert_eq!(read.json(), json!(9));
+    }
+}
+
+#[tokio::test]
+async fn selections_by_coordinates_follow_the_transformations() {
+    let server = TestServer::new();
+    image(&server, "i", "0.4", channels()).await;
+    let target = "/array/i?level=0&isel.t=0&isel.c=0&isel.y=0&sel.x=10";
+    server.get(target, &[]).await.problem(ProblemType::LabelNotFound);
+    for (transformations, expected) in [
+        (json!([{"type": "scale", "scale": [1, 1, 1, 10]}]), Some(50)),
+        (
+            json!([{"type": "scale", "scale": [1, 1, 1, 2]}, {"type": "translation", "translation": [0, 0, 0, 10]}]),
+            Some(0),
+        ),
+        (
+            json!([{"type": "scale", "scale": [1, 1, 1, -5]}, {"type": "translation", "translation": [0, 0, 0, 15]}]),
+            Some(50),
+        ),
+        (json!([{"type": "scale", "scale": [1, 1, 1, 0]}]), None),
+        (json!([{"type": "scale", "scale": ["1", 1, 1]}]), None),
+        (json!([{"type": "scale", "path": "elsewhere"}]), None),
+        (json!(7), None),
+    ] {
+        let scales = json!([{"axes": ["t", "c", "y", "x"],
+            "datasets": [{"path": "0", "coordinateTransformations": transformations}]}]);
+        let patch = json!({"attributes": {"multiscales": scales}}).to_string();
+        let header = [("content-type", "application/merge-patch+json")];
+        assert!(server.request(Method::PATCH, "/node/i", &header, patch).await.status.is_success());
+        let answer = server.get(target, &[]).await;
+        match expected {
+            Some(expected) => assert_eq!(answer.json(), json!(expected), "{transformations}"),
+            None => drop(answer.problem(ProblemType::NoCoordinate)),
+        }
+    }
+}
+
+#[tokio::test]
 async fn node_says_what_the_image_is() {
     let server = TestServer::new();
     for (path, version) in [("v2", "0.4"), ("lab/v3", "0.5")] {
@@ -152,6 +222,30 @@ async fn channels_need_neither_windows_nor_an_image() {
     server.put("/array/alone", &[("content-type", "application/json")], "[[[3, 3]]]").await;
     let constant = server.get("/array/alone?format=png&channels=0", &[]).await;
     assert_eq!(pixels(&constant.body).2, [0; 6]);
+}
+
+#[tokio::test]
+async fn hundreds_of_channels_without_windows_are_drawn_within_bounds() {
+    let server = TestServer::new();
+    let array = json!({"zarr_format": 3, "node_type": "array", "shape": [200, 2, 2], "data_type": "uint16"});
+    let attributes = json!({"ome": {
+        "multiscales": [{"axes": [{"name": "c", "type": "channel"}, "y", "x"], "datasets": [{"path": "0"}]}],
+        "omero": {"channels": vec![json!({"window": {}}); 200]},
+    }});
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes, "members": {"0": array}});
+    server.json(Method::PUT, "/node/i", &group).await;
+    let elements: Vec<u16> = (0..800).map(|at| at % 4).collect();
+    let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
+    let header = [("content-type", "application/octet-stream")];
+    assert!(server.put("/array/i/0", &header, bytes).await.status.is_success());
+    // The first 128 are active, each from 0 to 3: the colours are as bright as they can be.
+    let active = server.get("/array/i?format=png&channels=active", &[]).await;
+    assert_eq!(pixels(&active.body).2, [[0; 3], [255; 3], [255; 3], [255; 3]].concat());
+    let last = server.get("/array/i?format=png&channels=199", &[]).await;
+    assert_eq!(pixels(&last.body).2, [[0, 0, 0], [0, 85, 0], [0, 170, 0], [0, 255, 0]].concat());
+    let source = server.get("/node/i?include=source&depth=0", &[]).await.json();
+    assert_eq!(source["image"]["channels"].as_array().map(Vec::len), Some(200));
+    server.get("/array/i?format=png&channels=200", &[]).await.problem(ProblemType::IndexOutOfBounds);
 }
 
 #[tokio::test]
