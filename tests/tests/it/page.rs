@@ -92,6 +92,11 @@ fn flags_structs_and_channels_are_shown_as_what_they_mean() {
 }
 
 #[test]
+fn of_many_channels_and_wells_some_are_shown() {
+    check(&memory(), "manyMembers", &[]);
+}
+
+#[test]
 fn image_is_shown_in_the_colours_of_its_channels() {
     check(&memory(), "channels", &[]);
 }

@@ -10,7 +10,7 @@ import { Lens, useChunks } from "./lens";
 import { Line } from "./line";
 import { described, group, member, recheck, reload } from "./members";
 import { attributeText, describe, dimensionLabel, nameOf, parentOf, rawBytes, unitsOf, type ArrayNode } from "./node";
-import { hasOwnColours, levelsOf } from "./ome";
+import { hasOwnColours, imageOf } from "./ome";
 import { Colours, Decoding, Dimensions, Part, ProbePanel, Statistics } from "./panels";
 import { Failure, Link, Name, Section, Switch, useTicks } from "./parts";
 import type { Probe, Raster, Status } from "./raster";
@@ -195,11 +195,12 @@ function useImage(array: ArrayNode): Image {
     const parent = parentOf(array.path);
     const node = (await member(parentOf(parent), nameOf(parent))) ?? (parent ? await described(parent) : group("").value.node);
     if (node?.type !== "group") return NO_IMAGE;
-    const paths = levelsOf(node);
+    const image = imageOf(node);
+    const paths = image.levels;
     const levels = await Promise.all(paths.slice(0, 20).map((path) => (path.includes("/") ? null : member(parent, path))));
     const found = levels.flatMap((level) => (level?.type === "array" ? [level] : []));
     const isLevel = paths.includes(nameOf(array.path));
-    return { levels: found.length > 1 && found.some((level) => level.path === array.path) ? found : [], hasOwnColours: isLevel && hasOwnColours(node) };
+    return { levels: found.length > 1 && found.some((level) => level.path === array.path) ? found : [], hasOwnColours: isLevel && hasOwnColours(image) };
   }, [array.path]);
   return value ?? NO_IMAGE;
 }

@@ -5,7 +5,7 @@ import { useAsync, useCell } from "./hooks";
 import type { Json } from "./json";
 import { group, more } from "./members";
 import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
-import { levelsOf } from "./ome";
+import { imageOf } from "./ome";
 import { Preview } from "./preview";
 import { Attributes, Copy, Failure, Link, Name, Section } from "./parts";
 import { askForToken, IS_SHARED, token } from "./session";
@@ -60,7 +60,7 @@ export function GroupPage({ path }: { path: string }) {
           </div>
         )}
       </header>
-      {node?.type === "group" && levelsOf(node).length > 0 && <Preview node={node} arrays={arrays} />}
+      {node?.type === "group" && imageOf(node).levels.length > 0 && <Preview node={node} arrays={arrays} />}
       {broken > 0 && <Broken nodes={unreadable} count={broken} />}
       {other > 0 && <p class="notice">{integer(other)} members are of another dialect and are not listed here.</p>}
       {groups.length > 0 && (
@@ -108,7 +108,7 @@ function conventions(node: GroupNode): string[] {
   const found: string[] = [];
   const stated = attributeText(node, "Conventions");
   if (stated) found.push(stated);
-  if (levelsOf(node).length) found.push("multiscale image");
+  if (imageOf(node).levels.length) found.push("multiscale image");
   return found;
 }
 
@@ -303,7 +303,7 @@ export function Details({ node }: { node: Node }) {
         </Section>
       )}
       <Section title="Use it">
-        <Programs programs={snippets(node, node.type === "group" && levelsOf(node).length > 0)} />
+        <Programs programs={snippets(node, node.type === "group" && imageOf(node).levels.length > 0)} />
       </Section>
       {node.type === "group" && !IS_SHARED && (
         <Section title="Put data in">

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "./api";
-import { visible } from "./format";
+import { integer, visible } from "./format";
 import type { Json } from "./json";
 import { follow, href } from "./router";
 
@@ -98,10 +98,19 @@ function lineOf(value: Json): string | null {
   return Array.isArray(value) || text.length > 90 || text.includes("\n") ? null : text || "{}";
 }
 
+/** The most entries of a value that are shown. */
+const SHOWN = 200;
+
 function Value({ value, depth }: { value: Json; depth: number }) {
   const line = lineOf(value);
   if (line !== null) return <Name text={line} />;
-  return <Attributes entries={Object.entries(value as object).slice(0, 200)} depth={depth + 1} />;
+  const entries = Object.entries(value as object);
+  return (
+    <>
+      <Attributes entries={entries.slice(0, SHOWN)} depth={depth + 1} />
+      {entries.length > SHOWN && <p class="faint">and {integer(entries.length - SHOWN)} more</p>}
+    </>
+  );
 }
 
 export function Attributes({ entries, depth = 0 }: { entries: [string, Json][]; depth?: number }) {

@@ -1,17 +1,21 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { arrayUrl, request } from "./api";
+import { integer } from "./format";
 import { useAsync } from "./hooks";
 import { join, type ArrayNode, type GroupNode } from "./node";
-import { imageOf, levelsOf } from "./ome";
+import { imageOf } from "./ome";
 import { Failure, Name } from "./parts";
 
 /** The longest side of a picture, in pixels. */
 const SIDE = 1024;
 
+/** The most channels that are shown. */
+const MAX_CHANNELS = 32;
+
 /** An image of OME-Zarr with channels: their added colours, of the finest level that fits on a screen. */
 export function Preview({ node, arrays }: { node: GroupNode; arrays: ArrayNode[] }) {
-  const { axes, channels } = imageOf(node);
-  const levels = levelsOf(node).map((path) => arrays.find((array) => array.path === join(node.path, path)));
+  const { axes, channels, levels: paths } = imageOf(node);
+  const levels = paths.map((path) => arrays.find((array) => array.path === join(node.path, path)));
   const fits = (array: ArrayNode | undefined) => array !== undefined && array.shape.slice(-2).every((extent) => extent <= SIDE);
   const level = levels.findIndex(fits);
   const array = levels[level];
@@ -21,7 +25,7 @@ export function Preview({ node, arrays }: { node: GroupNode; arrays: ArrayNode[]
   const [wanted, setWanted] = useState<number[] | null>(null);
   useEffect(() => setWanted(null), [node.path]);
   if (!array || at < 0 || at > array.shape.length - 3) return null;
-  const all = Array.from({ length: Math.min(count, 32) }, (_, index) => channels[index] ?? { label: `channel ${index}`, color: null, isActive: !channels.length });
+  const all = Array.from({ length: Math.min(count, MAX_CHANNELS) }, (_, index) => channels[index] ?? { label: `channel ${index}`, color: null, isActive: !channels.length });
   const active = all.flatMap(({ isActive }, index) => (isActive ? [index] : []));
   const shown = wanted ?? (active.length ? active : all.map((_, index) => index));
   // A plane in the middle of what is deep, at the first time.
@@ -37,6 +41,7 @@ export function Preview({ node, arrays }: { node: GroupNode; arrays: ArrayNode[]
             <Name text={label} />
           </label>
         ))}
+        {count > MAX_CHANNELS && <span class="faint">and {integer(count - MAX_CHANNELS)} more channels, which are not shown here</span>}
       </div>
     </section>
   );
