@@ -213,6 +213,26 @@ async fn plates_wells_and_labels_name_their_members() {
 }
 
 #[tokio::test]
+async fn the_wells_of_a_large_plate_are_searched_by_row() {
+    let (rows, columns) = (8, 12_500);
+    let path = |row: u8, column: u32| format!("{}/{column}", char::from(b'A' + row));
+    let wells: Vec<Value> =
+        (0..rows).flat_map(|row| (1..=columns).map(move |column| json!({"path": path(row, column)}))).collect();
+    let both = Both::of(&[("p/zarr.json", group(json!({"ome": {"plate": {"wells": wells}}})))]).await;
+    for row in 0..rows {
+        both.set(&format!("p/{}/zarr.json", char::from(b'A' + row)), &group(json!({}))).await;
+    }
+    for column in [1, 2, 77, columns] {
+        both.set(&format!("p/{}/zarr.json", path(2, column)), &group(json!({"ome": {"well": {"images": []}}}))).await;
+    }
+    let plate = both.same("/p", Depth::Levels(1)).await;
+    assert_eq!(plate["members"].as_object().map(serde_json::Map::len), Some(8));
+    let row = both.same("/p/C", Depth::Levels(1)).await;
+    assert_eq!(row["members"].as_object().map(serde_json::Map::len), Some(4));
+    both.same("/p/C/77", Depth::All).await;
+}
+
+#[tokio::test]
 async fn images_of_bioformats2raw_are_named_or_numbered() {
     let image = json!([{"datasets": [{"path": "0"}]}]);
     let (zgroup, layout) = (json!({"zarr_format": 2}), json!({"bioformats2raw.layout": 3}));
