@@ -1236,7 +1236,7 @@ const checks = {
     const ome = { version: "0.5", multiscales: [{ axes, datasets: [{ path: "0" }] }], omero: { channels: Array.from({ length: 100 }, () => ({})) } };
     await send("PUT", "/node/many", { zarr_format: 3, node_type: "group", attributes: { ome } });
     await put("many/0", Uint16Array.from({ length: 400 }, (_, at) => at % 4), [100, 2, 2], "uint16", [100, 2, 2]);
-    const wells = Array.from({ length: 100_000 }, (_, at) => ({ path: `${"ABCD"[at % 4]}/${at >> 2}`, rowIndex: at % 4, columnIndex: at >> 2 }));
+    const wells = Array.from({ length: 20_000 }, (_, at) => ({ path: `${"ABCD"[at % 4]}/${at >> 2}`, rowIndex: at % 4, columnIndex: at >> 2 }));
     const members = Object.fromEntries([..."ABCD"].map((row) => [row, { zarr_format: 3, node_type: "group" }]));
     await send("PUT", "/node/plate", { zarr_format: 3, node_type: "group", attributes: { ome: { version: "0.5", plate: { wells } } }, members });
     await browse(async (page) => {
@@ -1246,7 +1246,7 @@ const checks = {
       await page.getByText("and 68 more channels").waitFor();
       await open(page, "/browse/plate");
       await page.getByRole("list", { name: "Groups" }).getByText("D", { exact: true }).waitFor();
-      await page.getByText("and 99,800 more").waitFor();
+      await page.getByText(/and 19.800 more/).waitFor();
       await page.getByRole("heading", { name: "plate" }).waitFor();
     });
   },

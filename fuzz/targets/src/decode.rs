@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_codec::{ChunkRepresentation, CodecChain, CodecError, Elements};
 use zarrd_meta::{codecs::CodecSpec, data_type::DataType, json::Json as Text};
 
 use crate::chunk;
@@ -54,6 +54,7 @@ const WORDS: &[&str] = &[
 const BYTES: &[&str] = &["uint8", "|S3", "r24", "bool"];
 const NUMBERS: &[&str] = &["int32", "uint8", "float64", "complex64", "float16", "bool", "|S3"];
 const TEXTS: &[&str] = &["string", "vlen-utf8 {}"];
+const PADDED_STRUCT: &str = r#"[["a", "|u1"], ["", "|V3"], ["b", "<i4"]]"#;
 const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
 
 /// Chains with every codec, in several configurations and positions.
@@ -78,8 +79,6 @@ static CASES: &[(Preserved, Position, &[&str], &str)] = &[
     (All, After, NUMBERS, r#"["numcodecs.lz4"]"#),
     (All, After, NUMBERS, r#"[{"name":"numcodecs.lz4","configuration":{"acceleration":50}}]"#),
     (All, After, NUMBERS, r#"["numcodecs.bz2"]"#),
-    (All, Alone, &["int32", "uint64", "float16"], r#"["numcodecs.pcodec"]"#),
-    (All, After, &["float32", "int16"], r#"[{"name":"numcodecs.pcodec","configuration":{"level":2,"delta_spec":"try_lookback","equal_pages_up_to":300}}]"#),
     (All, After, NUMBERS, r#"[{"name":"numcodecs.bz2","configuration":{"level":9}}]"#),
     (All, After, NUMBERS, r#"["numcodecs.lzma"]"#),
     (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":1,"check":0,"preset":0}}]"#),
@@ -142,6 +141,10 @@ static CASES: &[(Preserved, Position, &[&str], &str)] = &[
     (Number, Before, &["float32", "float64", "float16"], r#"[{"name":"cast_value","configuration":{"data_type":"int16","out_of_range":"wrap","scalar_map":{"encode":[["NaN",-9999],["Infinity",1]],"decode":[[-9999,"NaN"]]}}}]"#),
     (Decoded, Before, &["float32", "int32", "uint8"], r#"[{"name":"cast_value","configuration":{"data_type":"float16","rounding":"nearest-away","out_of_range":"clamp"}}]"#),
     (Number, Before, &["float64"], r#"[{"name":"scale_offset","configuration":{"scale":100}},{"name":"cast_value","configuration":{"data_type":"uint64","rounding":"towards-negative","out_of_range":"clamp"}}]"#),
+    (All, Alone, &["int32", "uint64", "float16"], r#"["numcodecs.pcodec"]"#),
+    (All, After, &["float32", "int16"], r#"[{"name":"numcodecs.pcodec","configuration":{"level":2,"delta_spec":"try_lookback","equal_pages_up_to":300}}]"#),
+    (All, Alone, &["int2", "uint4", "float8_e4m3fn", "float8_e8m0fnu"], r#"["bytes"]"#),
+    (All, Alone, &[PADDED_STRUCT, "bfloat16"], r#"[{"name":"bytes","configuration":{"endian":"little"}}, "gzip"]"#),
 ];
 
 static PARSED_CASES: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
@@ -190,7 +193,7 @@ fn roundtrip_bytes(chain: &CodecChain, encoded: Bytes, preserved: Preserved) {
         assert!(preserved == Number || (preserved == Json && !is_ascii(&decoded)), "elements that were decoded");
         return;
     };
-    let again = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
+    let Some(again) = decode_again(chain, encoded.clone()) else { return };
     chunk::is_complete(&again, chain.representation(), BUDGET);
     match preserved {
         All | Decoded => assert!(again == decoded),
@@ -199,6 +202,14 @@ fn roundtrip_bytes(chain: &CodecChain, encoded: Bytes, preserved: Preserved) {
             assert_eq!(chunk::encode(chain, again), Some(encoded));
         }
         Number => {}
+    }
+}
+
+/// Decodes a chunk that was encoded; `None` if a cast has no way back, as from an infinity that was a large integer.
+fn decode_again(chain: &CodecChain, encoded: Bytes) -> Option<Elements> {
+    match chain.decode(encoded, BUDGET) {
+        Err(CodecError::Malformed { codec: "cast_value", .. }) => None,
+        decoded => Some(decoded.expect("a chunk that was encoded")),
     }
 }
 
@@ -218,7 +229,7 @@ fn is_ascii(elements: &Elements) -> bool {
 fn roundtrip_elements(chain: &CodecChain, bytes: &[u8], preserved: Preserved) {
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
-    let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
+    let Some(decoded) = decode_again(chain, encoded.clone()) else { return };
     assert!(preserved != All || decoded == elements);
     roundtrip_bytes(chain, encoded, preserved);
 }
