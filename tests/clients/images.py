@@ -185,6 +185,21 @@ def header(png):
     return width, height, colour
 
 
+def check_coordinates(server, kind, path, level, names, dataset, wanted):
+    """Selects ranges and nearest elements in the units of the axes, at the image and at the level itself."""
+    steps = {step["type"]: step[step["type"]] for step in dataset["coordinateTransformations"]}
+    for axis, name in enumerate(names):
+        if name == "c":
+            continue
+        coordinate = steps.get("translation", [0.0] * len(names))[axis] + np.arange(wanted.shape[axis]) * steps["scale"][axis]
+        low, high = coordinate[len(coordinate) // 3], coordinate[-1] * 0.9
+        for label, chosen in ((f"{low}..{high}", (coordinate >= low) & (coordinate <= high)), (f"{high}~", len(coordinate) - 1 - int(np.abs(coordinate - high)[::-1].argmin()))):
+            elements = np.compress(chosen, wanted, axis) if isinstance(chosen, np.ndarray) else np.take(wanted, chosen, axis)
+            elements = elements.astype(elements.dtype.newbyteorder("<")).tobytes()
+            for place in (f"{path}?level={level}&", f"{path}/{dataset['path']}?"):
+                check(kind, f"{place} {name}={label}", server.get(f"/array/{place}format=raw&sel.{name}={label}"), elements)
+
+
 def check_image(server, kind, path, ome):
     (image, *_), data = ome["multiscales"], server.json(f"/node/{path}?include=source&depth=0")
     if isinstance(data, str):
@@ -205,6 +220,8 @@ def check_image(server, kind, path, ome):
             png = server.get(f"/array/{path}?level={level}&format=png&channels=active&{before}")
             shown = header(png) if not isinstance(png, str) else png
             check(kind, f"{path} colours {level}", shown, (wanted.shape[-1], wanted.shape[-2], 2))
+        if level == 1:
+            check_coordinates(server, kind, path, level, names, dataset, wanted)
     labels = [channel.get("label") for channel in ome.get("omero", {}).get("channels", [])]
     check(kind, f"{path} channels", [channel["label"] for channel in found.get("channels", [])], labels)
 
