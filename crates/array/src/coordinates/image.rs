@@ -53,16 +53,22 @@ pub(crate) async fn image_at(
     }
 }
 
-/// The image above the array at a path, if the caller may read its group, and the level that the array is.
+/// The image above the array at a path, if the caller may read its group, and the level that the array is: an image in
+/// whose group it is, or one of which it is a level. Groups whose documents cannot be read describe none.
 pub(crate) async fn image_above(
     context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
 ) -> Result<Option<(Image, Option<Level>)>, ArrayError> {
     for group in path.ancestors().take(GROUPS_ABOVE).filter(|group| context.can_read(group)) {
-        if let Some(image) = image_at(context, &group, dialect).await? {
-            let own = path.relative_to(&group);
-            let level = image.levels.iter().find(|level| Some(level.path.as_str()) == own).cloned();
+        let image = match image_at(context, &group, dialect).await {
+            Err(ArrayError::Document { .. } | ArrayError::Broken(_)) => None,
+            image => image?,
+        };
+        let Some(image) = image else { continue };
+        let own = path.relative_to(&group);
+        let level = image.levels.iter().find(|level| Some(level.path.as_str()) == own).cloned();
+        if level.is_some() || path.parent() == Some(group) {
             return Ok(Some((image, level)));
         }
     }

@@ -153,6 +153,10 @@ async fn selections_by_coordinates_follow_the_transformations() {
             None => drop(answer.problem(ProblemType::NoCoordinate)),
         }
     }
+    let header = [("content-type", "application/octet-stream")];
+    assert!(server.put("/store/i/.zattrs", &header, "{").await.status.is_success());
+    server.get("/array/i/0?sel.3=0", &[]).await.problem(ProblemType::NoCoordinate);
+    server.get("/array/i/0?isel.x=0", &[]).await.problem(ProblemType::UnknownDimension);
 }
 
 #[tokio::test]
