@@ -303,18 +303,49 @@ impl Arrays {
         selection: &Selection,
         condition: Precondition,
     ) -> Result<RegionWrite, WriteError> {
+        self.plan_write(path, dialect, ReadRequest::Select(selection.clone()), condition).await
+    }
+
+    /// Plans a write of single elements, given their coordinates, which are negative from the end. Of several elements
+    /// for one place, the last is stored.
+    ///
+    /// `condition` is checked as by [`write`](Self::write).
+    pub async fn write_points(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        points: Vec<Vec<i64>>,
+        condition: Precondition,
+    ) -> Result<RegionWrite, WriteError> {
+        self.plan_write(path, dialect, ReadRequest::Points(points), condition).await
+    }
+
+    async fn plan_write(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        request: ReadRequest,
+        condition: Precondition,
+    ) -> Result<RegionWrite, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
         context.writes()?;
         let resolved = place.resolve(&context).await?;
         let model = resolved.array.model();
-        let in_view = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
-        check_lists(&in_view)?;
+        let in_view = request.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        if let ResolvedSelection::Region(region) = &in_view {
+            check_lists(region)?;
+        }
         let shape = in_view.shape();
-        let region = in_view.shifted(&model.view_offset);
-        check_chunks(&resolved.array, &region)?;
-        let (selection, coordinates) = (selection.clone(), Vec::new());
-        Ok(RegionWrite { context, target: place, resolved, selection, region, shape, coordinates })
+        let selection = Arc::new(in_view.shifted(&model.view_offset));
+        match &*selection {
+            ResolvedSelection::Region(region) => check_chunks(&resolved.array, region)?,
+            // The chunks of points are counted when they are sorted.
+            ResolvedSelection::Points(_) | ResolvedSelection::Stack(_) => {
+                resolved.array.check_keys(&Region::full(&model.shape))?;
+            }
+        }
+        Ok(RegionWrite { context, target: place, resolved, request, selection, shape, coordinates: Vec::new() })
     }
 
     /// Plans an append along a dimension, given its name, or else its number, which counts from the end if negative.

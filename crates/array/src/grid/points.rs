@@ -99,7 +99,7 @@ impl PointsByChunk {
     }
 
     /// The chunk of the point at a position of the order, and those from there on that lie in it.
-    pub(super) fn chunk_at(&self, position: usize) -> Option<(&[u64], &[usize])> {
+    pub(crate) fn chunk_at(&self, position: usize) -> Option<(&[u64], &[usize])> {
         let left = self.order.get(position..)?;
         let chunk = nth(&self.chunks, self.rank, *left.first()?);
         let after = left.iter().position(|&point| nth(&self.chunks, self.rank, point) != chunk);

@@ -6,7 +6,7 @@ use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     documents::{ElementImpact, NodePatch},
     extensions::survives_write,
-    selection::{Region, Selection},
+    selection::{ReadRequest, ResolvedSelection},
 };
 use zarrd_operations::WriteReport;
 use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
@@ -14,9 +14,9 @@ use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version}
 use super::{
     encode::{StagedChunk, WriteContext},
     error::WriteError,
-    layout::ChunkedRegion,
     merge,
     receive::ReceivedChunks,
+    region,
 };
 use crate::{
     context::Context,
@@ -74,8 +74,8 @@ pub(crate) async fn is_current(context: &Context, resolved: &ResolvedArray) -> R
 
 /// The input that a write was planned against, in addition to the array's documents.
 pub(crate) enum WriteKind<'a> {
-    /// A selection, and the region it resolved to.
-    Region(&'a Selection, &'a Region),
+    /// A selection, and what it resolved to.
+    Region(&'a ReadRequest, &'a ResolvedSelection),
     /// An append, which grows the array to a shape.
     Append {
         /// The changed documents.
@@ -281,14 +281,18 @@ async fn replan(
     place.check_precondition(&resolved)?;
     let resolved = resolved.for_change()?;
     let (old, new) = (before.array.model(), resolved.array.model());
-    let fits = || {
+    let still = || {
         // An append starts at the end of the array when it was planned, as do the documents it writes.
-        let WriteKind::Region(selection, region) = kind else { return None };
-        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.view_offset);
-        Some(stores_alike(old, new) && now == **region && ChunkedRegion::new(region, new)?.covers_as(&target.layout))
+        let WriteKind::Region(request, selection) = kind else { return None };
+        let now = request.resolve(&new.view_shape()).ok()?.shifted(&new.view_offset);
+        (stores_alike(old, new) && now == **selection).then(|| Arc::new(now))
     };
-    match fits() {
-        Some(true) => Ok(resolved),
+    let layout = match still() {
+        Some(now) => region::layout(&target.context, &resolved.array, &now).await?,
+        None => None,
+    };
+    match layout {
+        Some(layout) if layout.covers_as(&target.layout) => Ok(resolved),
         _ => Err(WriteError::ShapeChanged { path: place.path.clone() }),
     }
 }

@@ -16,7 +16,8 @@ pub(crate) struct SourceElements {
     strides: Strides,
 }
 
-/// A part of a chunk's elements: their indices, and their positions in a source.
+/// A part of a chunk's elements: their indices, and their positions in a source. There are indices for each dimension,
+/// or, of points, one list of indices that count the chunk's elements in C order.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
     pub(crate) selection: Vec<DimIndexer>,
@@ -52,6 +53,25 @@ impl SourceElements {
     /// True if one element stands for every position.
     pub(crate) fn is_scalar(&self) -> bool {
         self.strides.is_broadcast()
+    }
+}
+
+impl Patch {
+    /// The strides of the indices in a chunk of this shape.
+    fn strides(&self, shape: &[u64]) -> Strides {
+        match self.points(shape.len()) {
+            Some(_) => Strides(vec![1]),
+            None => Strides::of(shape),
+        }
+    }
+
+    /// The indices in C order, with their positions, of points in a chunk of `rank` dimensions; `None` for indices of
+    /// each dimension.
+    pub(crate) fn points(&self, rank: usize) -> Option<&[(u64, u64)]> {
+        match self.selection.as_slice() {
+            [DimIndexer::Listed(pairs)] if rank != 1 => Some(pairs),
+            _ => None,
+        }
     }
 }
 
@@ -99,18 +119,18 @@ pub(crate) fn assemble(
     base: ChunkBase,
     patches: &[Patch],
 ) -> Result<Elements, InternalError> {
-    let strides = Strides::of(chunk.shape());
     match chunk.data_type().fixed_size() {
         Some(0) => Ok(Elements::Fixed(Bytes::new())),
         Some(size) => {
             if let ([patch], ChunkBase::Overwritten) = (patches, &base)
-                && let Some(elements) = as_it_is(chunk, patch, &strides, size)
+                && let Some(elements) = as_it_is(chunk, patch, size)
             {
                 return Ok(Elements::Fixed(elements));
             }
             let mut cells = fixed_base(chunk, base, size)?;
             for patch in patches {
                 let Elements::Fixed(from) = &patch.source.elements else { return Err(InternalError) };
+                let strides = patch.strides(chunk.shape());
                 copy(&mut cells, from, &StridedCopies::new(&patch.selection, &strides, &patch.source.strides), size)?;
             }
             Ok(Elements::Fixed(cells.freeze()))
@@ -121,14 +141,14 @@ pub(crate) fn assemble(
                 ChunkBase::Stored(Elements::Fixed(_)) => return Err(InternalError),
                 ChunkBase::Overwritten | ChunkBase::Missing => None,
             };
-            assemble_variable(chunk, base.as_ref(), patches, &strides).map(Elements::Variable)
+            assemble_variable(chunk, base.as_ref(), patches).map(Elements::Variable)
         }
     }
 }
 
 /// The elements of a patch that covers the whole chunk in C order, without a copy.
-fn as_it_is(chunk: &ChunkRepresentation, patch: &Patch, strides: &Strides, size: usize) -> Option<Bytes> {
-    let run = StridedCopies::new(&patch.selection, strides, &patch.source.strides).single()?;
+fn as_it_is(chunk: &ChunkRepresentation, patch: &Patch, size: usize) -> Option<Bytes> {
+    let run = StridedCopies::new(&patch.selection, &patch.strides(chunk.shape()), &patch.source.strides).single()?;
     let in_order = run.len == 1 || (run.step == 1 && run.out_step == 1);
     let Elements::Fixed(bytes) = &patch.source.elements else { return None };
     if !in_order || run.from != 0 || run.len != chunk.num_elements() {
@@ -164,7 +184,6 @@ fn assemble_variable(
     chunk: &ChunkRepresentation,
     base: Option<&VariableElements>,
     patches: &[Patch],
-    strides: &Strides,
 ) -> Result<VariableElements, InternalError> {
     let mut cells: Vec<&[u8]> = match base {
         Some(elements) if elements.len() as u64 == chunk.num_elements() => elements.iter().collect(),
@@ -173,7 +192,8 @@ fn assemble_variable(
     };
     for patch in patches {
         let Elements::Variable(from) = &patch.source.elements else { return Err(InternalError) };
-        StridedCopies::new(&patch.selection, strides, &patch.source.strides).visit(|run| {
+        let strides = patch.strides(chunk.shape());
+        StridedCopies::new(&patch.selection, &strides, &patch.source.strides).visit(|run| {
             let StridedCopy { from: mut to, step, mut out, out_step, len } = run;
             for _ in 0..len {
                 *cells.get_mut(index(to)?).ok_or(InternalError)? = from.get(index(out)?).ok_or(InternalError)?;

@@ -3,6 +3,8 @@
 //! The part of a chunk that is in a window is computed from the two alone, as often as needed, so nothing has to be
 //! remembered of parts that are pending.
 
+mod points;
+
 use std::ops::Range;
 
 use zarrd_meta::{
@@ -11,12 +13,15 @@ use zarrd_meta::{
     selection::{DimensionSelection, Region},
 };
 
+use self::points::TouchedChunk;
 use crate::grid::dimension::{ChunkDimProjection, DimIndexer};
 
 /// A region with at least one element, split by the grid of its array.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChunkedRegion {
     axes: Vec<Axis>,
+    /// The chunks of points, in place of those that the pieces of one axis have by their numbers; `None` for a region.
+    points: Option<Vec<TouchedChunk>>,
 }
 
 /// One dimension.
@@ -49,7 +54,7 @@ pub(crate) struct ChunkPart {
     pub(crate) position: Vec<u64>,
     /// The chunk's shape, as stored.
     pub(crate) shape: Vec<u64>,
-    /// The indices within the chunk, with their positions in the window.
+    /// The indices within the chunk, with their positions in the window; for points, those of its elements in C order.
     pub(crate) selection: Vec<DimIndexer>,
     /// The coverage of the chunk by the whole region.
     pub(crate) coverage: Coverage,
@@ -75,7 +80,7 @@ impl ChunkedRegion {
         }
         let axes = region.dimensions.iter().zip(model.grid.dimensions()).zip(&model.shape);
         let axes = axes.map(|((dimension, grid), &extent)| Axis::new(dimension, grid, extent));
-        Some(Self { axes: axes.collect::<Option<_>>()? })
+        Some(Self { axes: axes.collect::<Option<_>>()?, points: None })
     }
 
     /// The number of elements.
@@ -97,6 +102,9 @@ impl ChunkedRegion {
 
     /// The most chunks of this shape that the region touches.
     pub(crate) fn pieces_of(&self, shape: &[u64]) -> u64 {
+        if self.points.is_some() {
+            return self.elements();
+        }
         let pieces = |(axis, &length): (&Axis, &u64)| {
             let grid = DimensionGrid::Regular { length: length.max(1) };
             let within = axis.pieces.iter().map(|piece| piece.piece.indexer.max_chunks(&grid));
@@ -120,7 +128,8 @@ impl ChunkedRegion {
 
     /// True if a region, the same one after the array has changed, covers the same chunks.
     pub(crate) fn covers_as(&self, other: &Self) -> bool {
-        self.axes.len() == other.axes.len()
+        self.points == other.points
+            && self.axes.len() == other.axes.len()
             && self.axes.iter().zip(&other.axes).all(|(one, other)| {
                 let same = |(one, other): (&CoveredPiece, &CoveredPiece)| {
                     one.piece == other.piece && one.is_covered() == other.is_covered()
@@ -139,7 +148,7 @@ impl ChunkedRegion {
     pub(crate) fn parts(&self, window: &StreamWindow) -> Parts<'_> {
         let axes: Vec<_> = self.axes.iter().zip(&window.0).map(|(axis, places)| axis.within(places)).collect();
         let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
-        Parts { axes, next }
+        Parts { axes, next, points: self.points.as_deref() }
     }
 
     /// The part of a chunk that is in a window, given its part of the [whole](Self::whole) region; `None` if there is
@@ -156,7 +165,12 @@ impl Axis {
             let range = grid.chunk_bounds(piece.chunk)?;
             Some(CoveredPiece { within: range.end.min(extent).saturating_sub(range.start), piece })
         };
-        let pieces: Vec<_> = indices.project(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
+        let pieces = indices.project(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
+        Some(Self::of_pieces(indices.len(), pieces))
+    }
+
+    /// An axis of `len` indices in these chunks, of which at least one is touched.
+    fn of_pieces(len: u64, pieces: Vec<CoveredPiece>) -> Self {
         let mut ends = Vec::new();
         let mut reached = 0;
         for (piece, next) in pieces.iter().zip(pieces.iter().skip(1)) {
@@ -165,8 +179,8 @@ impl Axis {
                 ends.push(reached);
             }
         }
-        ends.push(indices.len());
-        Some(Self { len: indices.len(), pieces, ends })
+        ends.push(len);
+        Self { len, pieces, ends }
     }
 
     /// The chunks with some of these positions, each with these indices alone, whose positions start at 0.
@@ -317,6 +331,8 @@ impl Iterator for Windows<'_> {
 pub(crate) struct Parts<'a> {
     axes: Vec<Vec<(&'a CoveredPiece, DimIndexer)>>,
     next: Option<Vec<usize>>,
+    /// The chunks that the pieces of points number.
+    points: Option<&'a [TouchedChunk]>,
 }
 
 impl Iterator for Parts<'_> {
@@ -327,9 +343,16 @@ impl Iterator for Parts<'_> {
         let chosen: Vec<&(&CoveredPiece, DimIndexer)> =
             self.axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
         let covered = chosen.iter().all(|(piece, _)| piece.is_covered());
+        let (position, shape) = match self.points {
+            None => chosen.iter().map(|(piece, _)| (piece.piece.chunk, piece.piece.extent)).unzip(),
+            Some(chunks) => {
+                let number = usize::try_from(chosen.first()?.0.piece.chunk).ok()?;
+                chunks.get(number)?.clone()
+            }
+        };
         let part = ChunkPart {
-            position: chosen.iter().map(|(piece, _)| piece.piece.chunk).collect(),
-            shape: chosen.iter().map(|(piece, _)| piece.piece.extent).collect(),
+            position,
+            shape,
             selection: chosen.iter().map(|(_, selection)| selection.clone()).collect(),
             coverage: if covered { Coverage::Full } else { Coverage::Partial },
             wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indexer.len())),

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess, ShardIndex, ShardingCodec};
+use zarrd_meta::grid::ChunkGrid;
 
 use super::{
     gather::{ChunkBase, InternalError, Patch, assemble},
     layout::elements,
 };
 use crate::{
-    grid::projection::{EdgePolicy, ElementSelection},
+    grid::{
+        dimension::DimIndexer,
+        projection::{EdgePolicy, ElementSelection},
+    },
     options::EmptyChunks,
 };
 
@@ -72,7 +76,8 @@ pub(crate) fn rewrite(
     if let (PartialAccess::Shard(sharding), None | Some(StoredContent::Nothing | StoredContent::Encoded(_))) =
         (chain.partial_access(), &before)
     {
-        return rewrite_shard(sharding, before.unwrap_or(StoredContent::Nothing), patches, empty, bounds);
+        let before = before.unwrap_or(StoredContent::Nothing);
+        return rewrite_shard((sharding, array.shape()), before, patches, empty, bounds);
     }
     let base = match before {
         None => ChunkBase::Overwritten,
@@ -100,7 +105,7 @@ pub(crate) fn rewrite(
 }
 
 fn rewrite_shard(
-    sharding: &ShardingCodec,
+    (sharding, shape): (&ShardingCodec, &[u64]),
     before: StoredContent,
     patches: Vec<Patch>,
     empty: EmptyChunks,
@@ -115,7 +120,7 @@ fn rewrite_shard(
     };
     let before = before.as_ref().map(|(bytes, index)| (bytes, index));
     let mut changed = BTreeMap::new();
-    for (position, patches) in inner_patches(sharding, patches)? {
+    for (position, patches) in inner_patches(sharding, shape, patches)? {
         let inner = match before {
             Some((bytes, index)) => inner_chunk(bytes, index, position).map_err(RewriteError::Decode)?,
             None => StoredContent::Nothing,
@@ -157,10 +162,22 @@ fn has_others(
 }
 
 /// The patches of each inner chunk, by position.
-fn inner_patches(sharding: &ShardingCodec, patches: Vec<Patch>) -> Result<BTreeMap<u64, Vec<Patch>>, RewriteError> {
+fn inner_patches(
+    sharding: &ShardingCodec,
+    shape: &[u64],
+    patches: Vec<Patch>,
+) -> Result<BTreeMap<u64, Vec<Patch>>, RewriteError> {
     let grid = sharding.inner_grid().ok_or(RewriteError::Misplaced)?;
     let mut inner: BTreeMap<u64, Vec<Patch>> = BTreeMap::new();
-    for Patch { selection, source } in patches {
+    for patch in patches {
+        if let Some(points) = patch.points(shape.len()) {
+            for (position, pairs) in inner_points(sharding, (shape, &grid), points)? {
+                let selection = vec![DimIndexer::Listed(pairs)];
+                inner.entry(position).or_default().push(Patch { selection, source: patch.source.clone() });
+            }
+            continue;
+        }
+        let Patch { selection, source } = patch;
         for piece in ElementSelection::Orthogonal(selection).project(&grid, EdgePolicy::Full) {
             let position = sharding.index_position(&piece.index).ok_or(RewriteError::Misplaced)?;
             let ElementSelection::Orthogonal(selection) = piece.selection else { return Err(RewriteError::Misplaced) };
@@ -168,6 +185,42 @@ fn inner_patches(sharding: &ShardingCodec, patches: Vec<Patch>) -> Result<BTreeM
         }
     }
     Ok(inner)
+}
+
+/// The points of each inner chunk of a shard of this shape, by position.
+fn inner_points(
+    sharding: &ShardingCodec,
+    (shape, grid): (&[u64], &ChunkGrid),
+    points: &[(u64, u64)],
+) -> Result<BTreeMap<u64, Vec<(u64, u64)>>, RewriteError> {
+    let mut inner: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    for &(index, out) in points {
+        let at = unravel(index, shape);
+        let axes = || at.iter().zip(grid.dimensions());
+        let chunk: Vec<u64> =
+            axes().map(|(&at, grid)| grid.chunk_index(at)).collect::<Option<_>>().ok_or(RewriteError::Misplaced)?;
+        let mut within = 0_u64;
+        for ((at, grid), &chunk) in axes().zip(&chunk) {
+            let bounds = grid.chunk_bounds(chunk).ok_or(RewriteError::Misplaced)?;
+            let length = bounds.end.saturating_sub(bounds.start);
+            within = within.saturating_mul(length).saturating_add(at.saturating_sub(bounds.start));
+        }
+        let position = sharding.index_position(&chunk).ok_or(RewriteError::Misplaced)?;
+        inner.entry(position).or_default().push((within, out));
+    }
+    Ok(inner)
+}
+
+/// The indices of an element from its number in C order.
+fn unravel(number: u64, shape: &[u64]) -> Vec<u64> {
+    let mut left = number;
+    let mut at: Vec<u64> = Vec::with_capacity(shape.len());
+    for &extent in shape.iter().rev() {
+        at.push(left.checked_rem(extent).unwrap_or(0));
+        left = left.checked_div(extent).unwrap_or(0);
+    }
+    at.reverse();
+    at
 }
 
 fn slice(shard: &Bytes, range: std::ops::Range<u64>) -> Result<Bytes, CodecError> {

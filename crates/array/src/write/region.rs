@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use zarrd_meta::{
     ArrayModel,
     grid::DimensionGrid,
-    selection::{DimensionSelection, Region, Selection},
+    selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection},
 };
 use zarrd_operations::WriteReport;
 use zarrd_store::MAX_COMMIT_CHANGES;
@@ -24,21 +24,25 @@ use crate::{
     error::ArrayError,
     grid::dimension::DimIndexer,
     node::{array::Array, resolved::ResolvedArray},
+    work::STEPS_PER_INNER_CHUNK,
 };
 
 /// The most chunks that one write touches. They are committed together, with documents.
 pub(crate) const MAX_CHUNKS: u64 = 100_000;
 const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
 
-/// A planned write of a region. Only metadata was read.
+/// The number of points up to which they are sorted on the runtime's own thread.
+const INLINE_POINTS: usize = 1024;
+
+/// A planned write of a region, or of points. Only metadata was read.
 #[derive(Debug)]
 pub struct RegionWrite {
     pub(crate) context: Arc<Context>,
     pub(crate) target: WriteTarget,
     pub(crate) resolved: Arc<ResolvedArray>,
-    pub(crate) selection: Selection,
+    pub(crate) request: ReadRequest,
     /// In stored coordinates.
-    pub(crate) region: Region,
+    pub(crate) selection: Arc<ResolvedSelection>,
     pub(crate) shape: Vec<u64>,
     /// The coordinates by whose labels was selected.
     pub(crate) coordinates: Vec<CoordinateVersion>,
@@ -57,7 +61,7 @@ impl RegionWrite {
 
     /// The size of all elements in bytes; `None` for variable length.
     pub fn byte_len(&self) -> Option<u64> {
-        let elements = self.region.elements().unwrap_or(u64::MAX);
+        let elements = self.selection.elements().unwrap_or(u64::MAX);
         Some(elements.saturating_mul(self.model().data_type.fixed_size()? as u64))
     }
 
@@ -71,7 +75,8 @@ impl RegionWrite {
     /// Writes the elements, which all become visible in one commit, or not at all. Memory does not grow with their
     /// number.
     pub async fn execute(self, elements: ElementSource) -> Result<WriteReport, WriteError> {
-        let Some(layout) = ChunkedRegion::new(&self.region, self.model()) else {
+        let layout = layout(&self.context, &self.resolved.array, &self.selection).await?;
+        let Some(layout) = layout else {
             receive::expect_no_elements(elements).await?;
             return Ok(commit::empty_report(&self.resolved));
         };
@@ -81,8 +86,32 @@ impl RegionWrite {
         if !are_current(&target.context, &self.coordinates).await.unwrap_or(false) {
             return Err(ArrayError::TooManyConflicts { path: self.target.path }.into());
         }
-        let kind = WriteKind::Region(&self.selection, &self.region);
+        let kind = WriteKind::Region(&self.request, &self.selection);
         commit::commit(&target, &self.target, self.resolved, &kind, received).await
+    }
+}
+
+/// Splits a selection of an array; `None` if it is empty.
+pub(crate) async fn layout(
+    context: &Context,
+    array: &Array,
+    selection: &Arc<ResolvedSelection>,
+) -> Result<Option<ChunkedRegion>, ArrayError> {
+    match &**selection {
+        ResolvedSelection::Region(region) => Ok(ChunkedRegion::new(region, array.model())),
+        ResolvedSelection::Stack(_) => Err(ArrayError::Misplaced { path: array.path().clone() }),
+        ResolvedSelection::Points(points) if points.len <= INLINE_POINTS => {
+            ChunkedRegion::of_points(points, array.model(), MAX_CHUNKS)
+        }
+        ResolvedSelection::Points(points) => {
+            let steps = (points.len as u64).saturating_mul(STEPS_PER_INNER_CHUNK);
+            let (array, selection) = (array.clone(), selection.clone());
+            let split = move || match &*selection {
+                ResolvedSelection::Points(points) => ChunkedRegion::of_points(points, array.model(), MAX_CHUNKS),
+                ResolvedSelection::Region(_) | ResolvedSelection::Stack(_) => Ok(None),
+            };
+            context.run_blocking(steps, split).await
+        }
     }
 }
 

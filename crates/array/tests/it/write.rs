@@ -122,6 +122,50 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn point_writes_match_naive_indexing(
+        case in case(),
+        writes in vec((vec(vec(any::<u64>(), 3), 0..30), any::<u16>(), 1..40_usize, any::<bool>()), 1..4),
+    ) {
+        runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let options = Options { slab_memory: case.assembly, ..Options::default() };
+            let test_array = TestArray::new(&case.document, options).await;
+            let reader = TestArray::over(test_array.store.clone(), Options::default()).await;
+            let mut expected = test_array.filled(&case.view);
+            for (random, seed, part, scalar) in writes {
+                let at: Vec<Vec<u64>> = random
+                    .iter()
+                    .map(|point| point.iter().zip(&case.view).map(|(at, extent)| at % extent).collect())
+                    .collect();
+                let signed = |(at, extent): (&u64, &u64)| if scalar { *at as i64 } else { *at as i64 - *extent as i64 };
+                let points = at.iter().map(|at| at.iter().zip(&case.view).map(signed).collect()).collect();
+                let write =
+                    test_array.arrays.write_points(&path(), None, points, Precondition::none()).await.unwrap();
+                prop_assert_eq!(write.shape(), &[at.len() as u64]);
+                let mut elements = test_array.elements(seed, at.len().max(1));
+                let incoming = if scalar {
+                    let one = elements.0[0].clone();
+                    elements.0.fill(one.clone());
+                    ElementSource::Scalar(one)
+                } else {
+                    elements.0.truncate(at.len());
+                    test_array.incoming(&elements, part)
+                };
+                write.execute(incoming).await.unwrap();
+                for (at, element) in at.iter().zip(&elements.0) {
+                    let number = at.iter().zip(&case.view).fold(0, |number, (at, extent)| number * extent + at);
+                    expected.0[number as usize] = element.clone();
+                }
+                prop_assert_eq!(&reader.read(&selection(&[]), 1 << 30).await, &expected);
+            }
+            Ok(())
+        })?;
+    }
+}
+
 fn document(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
     json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint16", "fill_value": 7,
         "codecs": codecs,
@@ -157,13 +201,19 @@ async fn mismatching_write_changes_nothing() {
     assert!(matches!(error, WriteError::RepeatedIndex { dimension: 0, index: 1 }), "{error:?}");
     let error = write(&test_array, "8", body(8)).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::Selection(_))), "{error:?}");
+    let path = path();
+    let points = |at: Vec<Vec<i64>>| test_array.arrays.write_points(&path, None, at, Precondition::none());
+    let error = points(vec![vec![0, 0], vec![8, 0]]).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::Selection(_))), "{error:?}");
+    let error = points(vec![vec![0, 0], vec![7, 7]]).await.unwrap().execute(body(3)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Length { expected: 4, .. }), "{error:?}");
     let error = write(&test_array, "", ElementSource::Scalar(vec![1])).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 2, found: 1 }), "{error:?}");
     let broken = stream::iter([Ok(Bytes::from_static(&[1; 100])), Err(UploadError::TimedOut.into())]).boxed();
     let error = write(&test_array, "", ElementSource::Fixed(broken)).await.unwrap_err();
     assert!(matches!(error, WriteError::Store(StoreError::Upload(UploadError::TimedOut))), "{error:?}");
     let stale = Precondition::at(Version::from_u128(1));
-    let error = test_array.arrays.write(&path(), None, &Selection::default(), stale).await.unwrap_err();
+    let error = test_array.arrays.write(&path, None, &Selection::default(), stale).await.unwrap_err();
     assert!(matches!(error, WriteError::PreconditionFailed { current: Some(_), .. }), "{error:?}");
     assert_eq!(test_array.versions().await, before);
     let report = write(&test_array, "3:3", body(0)).await.unwrap();

@@ -1,0 +1,68 @@
+//! Points split by the chunks that they lie in.
+//!
+//! They are like a region of one dimension, each of whose pieces numbers a chunk, and has the indices of elements of
+//! that chunk in C order.
+
+use std::{cmp::Reverse, ops::Range};
+
+use zarrd_meta::{ArrayModel, selection::Points};
+
+use super::{Axis, ChunkedRegion, CoveredPiece};
+use crate::{
+    error::ArrayError,
+    grid::{
+        dimension::{ChunkDimProjection, DimIndexer},
+        points::PointsByChunk,
+    },
+};
+
+/// The index in the grid, and the shape, of a chunk with points.
+pub(super) type TouchedChunk = (Vec<u64>, Vec<u64>);
+
+impl ChunkedRegion {
+    /// Splits points; `None` if there is none. Of several points at one element, the last counts. Fails if they lie in
+    /// more than `limit` chunks.
+    pub(crate) fn of_points(points: &Points, model: &ArrayModel, limit: u64) -> Result<Option<Self>, ArrayError> {
+        let by_chunk = PointsByChunk::new((points.rank, points.len), &points.coordinates, &model.grid);
+        let mut count = 0_u64;
+        by_chunk.for_each_chunk(&mut |_| count = count.saturating_add(1));
+        if count > limit {
+            return Err(ArrayError::TooManyChunks { chunks: count.into(), limit });
+        }
+        let (mut chunks, mut pieces) = (Vec::new(), Vec::new());
+        let mut next = 0_usize;
+        while let Some((index, numbers)) = by_chunk.chunk_at(next) {
+            next = next.saturating_add(numbers.len());
+            let axes = model.grid.dimensions().iter().zip(index);
+            let Some(bounds) = axes.map(|(grid, &index)| grid.chunk_bounds(index)).collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            pieces.push(piece(points, numbers, (&bounds, &model.shape), chunks.len() as u64));
+            chunks
+                .push((index.to_vec(), bounds.iter().map(|bounds| bounds.end.saturating_sub(bounds.start)).collect()));
+        }
+        pieces.sort_by_key(|piece| piece.piece.indexer.out_start());
+        let axis = (!pieces.is_empty()).then(|| Axis::of_pieces(points.len as u64, pieces));
+        Ok(axis.map(|axis| Self { axes: vec![axis], points: Some(chunks) }))
+    }
+}
+
+/// The points with these numbers, which lie in the chunk with these bounds.
+fn piece(points: &Points, numbers: &[usize], (bounds, shape): (&[Range<u64>], &[u64]), chunk: u64) -> CoveredPiece {
+    let within = bounds.iter().zip(shape).map(|(bounds, &extent)| bounds.end.min(extent).saturating_sub(bounds.start));
+    let extent = bounds.iter().map(|bounds| bounds.end.saturating_sub(bounds.start)).fold(1, u64::saturating_mul);
+    let index = |number: usize| {
+        let start = number.saturating_mul(points.rank);
+        let at = points.coordinates.get(start..start.saturating_add(points.rank)).unwrap_or_default();
+        at.iter().zip(bounds).fold(0_u64, |index, (at, bounds)| {
+            let length = bounds.end.saturating_sub(bounds.start);
+            index.saturating_mul(length).saturating_add(at.saturating_sub(bounds.start))
+        })
+    };
+    let mut pairs: Vec<(u64, u64)> = numbers.iter().map(|&number| (index(number), number as u64)).collect();
+    pairs.sort_unstable_by_key(|&(index, out)| (index, Reverse(out)));
+    pairs.dedup_by_key(|pair| pair.0);
+    pairs.sort_unstable_by_key(|pair| pair.1);
+    let piece = ChunkDimProjection { chunk, extent, indexer: DimIndexer::Listed(pairs) };
+    CoveredPiece { piece, within: within.fold(1, u64::saturating_mul) }
+}
