@@ -29,7 +29,7 @@ pub use picture::{
     SCALE, THRESHOLDS, UNDER,
 };
 pub use write::{
-    APPEND_PARAMETERS, AppendQuery, CASTING, CREATE, CREATE_PARAMETERS, CreateQuery, DIMS, DTYPE, SHAPE,
+    APPEND_PARAMETERS, AppendQuery, CASTING, CREATE, CREATE_PARAMETERS, CreateQuery, DIMS, DTYPE, POINTS, SHAPE,
     WRITE_PARAMETERS, WriteQuery,
 };
 

@@ -365,7 +365,7 @@ fn checked(item: Item) -> Result<Item, ApiError> {
     }
 }
 
-fn conflict(parameter: &str, detail: &str) -> ApiError {
+pub(super) fn conflict(parameter: &str, detail: &str) -> ApiError {
     let members = Members { parameter: Some(parameter.to_owned()), ..Members::default() };
     ApiError::new(Problem::new(ProblemType::SelectionConflict).with_detail(detail).with_members(members))
 }

@@ -5,8 +5,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, header::ETAG};
-use zarrd_array::WriteReport;
-use zarrd_meta::selection::ReadRequest;
+use zarrd_array::{RegionWrite, WriteReport};
+use zarrd_meta::{NodePath, selection::ReadRequest};
 use zarrd_wire::{
     array as wire_array,
     elements::Extents,
@@ -14,14 +14,15 @@ use zarrd_wire::{
     headers::{DIALECTS_DIFFER, SHAPE},
     node::WriteAnswer,
     problem::ProblemType,
-    query::{AppendQuery, WriteQuery},
+    query::{AppendQuery, POINTS, WriteQuery},
 };
 
 use super::{
-    decode::{Conversions, DecodedBody, ExpectedElements, decode_body},
-    request::Requested,
+    decode::{Conversions, DecodedBody, DecodedPoints, ExpectedElements, decode_body, decode_points},
+    request::{Requested, conflict},
 };
 use crate::{
+    app::App,
     engine::Engine,
     error::ApiError,
     extract::{ArrayPath, Query, WriteConditions},
@@ -37,6 +38,9 @@ pub(crate) async fn put(
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, ApiError> {
+    if query.points {
+        return Box::pin(put_points(engine, &path, &query, conditions, body)).await;
+    }
     let requested = Requested::of(query.select.as_deref(), &query.dimensions)?;
     let selected = requested.select(&engine, (&path, query.dialect)).await?;
     let Engine { app, arrays, .. } = engine;
@@ -46,9 +50,37 @@ pub(crate) async fn put(
     };
     let region = arrays.write(&path, query.dialect, selection, conditions.precondition).await?;
     let region = region.with_coordinates(selected.map(|selected| selected.coordinates).unwrap_or_default());
-    let conversions = Conversions::new(&path, region.model(), query.decode, query.casting)?;
+    write_region(&app, (&path, &query), region, body).await
+}
+
+/// `PUT` with `points`: writes the elements at the points that the body begins with.
+async fn put_points(
+    Engine { app, arrays, .. }: Engine,
+    path: &NodePath,
+    query: &WriteQuery,
+    conditions: WriteConditions,
+    mut body: ElementsBody,
+) -> Result<Response, ApiError> {
+    if query.select.is_some() || !query.dimensions.is_empty() {
+        return Err(conflict(POINTS, "the points of the body take the place of a selection in the query"));
+    }
+    let DecodedPoints { points, memory } = decode_points(&app, &mut body).await?;
+    let region = arrays.write_points(path, query.dialect, points, conditions.precondition).await?;
+    let response = write_region(&app, (path, query), region, body).await;
+    drop(memory);
+    response
+}
+
+/// Writes the elements of a body.
+async fn write_region(
+    app: &App,
+    (path, query): (&NodePath, &WriteQuery),
+    region: RegionWrite,
+    body: ElementsBody,
+) -> Result<Response, ApiError> {
+    let conversions = Conversions::new(path, region.model(), query.decode, query.casting)?;
     let expected = ExpectedElements::new(region.model(), Extents::exactly(region.shape()), conversions);
-    let DecodedBody { elements, memory, .. } = decode_body(&app, body, expected).await?;
+    let DecodedBody { elements, memory, .. } = decode_body(app, body, expected).await?;
     let report = region.execute(elements).await?;
     drop(memory);
     Ok(write_response(report))

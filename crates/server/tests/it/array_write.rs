@@ -77,6 +77,77 @@ async fn regions_are_written_in_each_format() {
     }
 }
 
+/// A body of points, given as `shape` and numbers of `descr`, and of elements.
+fn at_points(descr: &str, shape: &str, numbers: &[u8], elements: &[u8]) -> Vec<u8> {
+    let mut body = npy(descr, shape, numbers);
+    body.extend(elements);
+    body
+}
+
+fn longs(numbers: &[i64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+#[tokio::test]
+async fn points_are_written_in_each_format_and_the_last_of_a_place_counts() {
+    let raw: Vec<u8> = [50_f32, 60.0, 70.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let at = longs(&[0, 1, -1, 5, 0, 1]);
+    let json: (&[_], _) = (&[("content-type", "application/json")], b"[50, 60, 70.0]".to_vec());
+    let file: (&[_], _) = (&[("content-type", "application/x-npy")], npy("<f4", "(3,)", &raw));
+    let columns = [0_i32, -1, 0, 1, 5, 1].iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
+    let fortran = String::from_utf8_lossy(&npy(">i4", "(3, 2)", &[])[10..]).replace("False", "True ");
+    let columns = [&npy(">i4", "(3, 2)", &[])[..10], fortran.as_bytes(), &columns].concat();
+    for (headers, elements) in [(&[][..], raw.clone()), json, file] {
+        let rows = at_points("<i8", "(3, 2)", &at, &elements);
+        for body in [pieces(rows.clone(), 7), Body::from(rows), Body::from([columns.clone(), elements].concat())] {
+            let server = matrix_server().await;
+            assert_written(&server.put("/array/m?points", headers, body).await);
+            assert_eq!(server.get("/array/m?select=0", &[]).await.json(), json!([0.0, 70.0, 2.0, 3.0, 4.0, 5.0]));
+            assert_eq!(server.get("/array/m?select=3,4:", &[]).await.json(), json!([22.0, 60.0]));
+        }
+    }
+    let server = matrix_server().await;
+    let scalar = at_points("<u1", "(2, 2)", &[0, 0, 3, 5], b"9");
+    assert_written(&server.put("/array/m?points", &[("content-type", "application/json")], scalar).await);
+    assert_eq!(server.get("/array/m?select=(0,3),(0,5)", &[]).await.json(), json!([[9.0, 5.0], [18.0, 9.0]]));
+    assert_written(&server.put("/array/m?points", &[], npy("<i8", "(0, 2)", &[])).await);
+}
+
+#[tokio::test]
+async fn bad_points_change_nothing() {
+    use ProblemType::*;
+    let one = |shape| at_points("<i8", shape, &longs(&[0, 0]), &[0, 0, 0, 0]);
+    let cases: [(&str, Vec<u8>, ProblemType); 15] = [
+        ("points", b"".to_vec(), InvalidBody),
+        ("points", b"[[0, 0]]".to_vec(), InvalidBody),
+        ("points", npy("<i8", "(1, 2)", &[0; 15]), InvalidBody),
+        ("points", npy("<i8", "(1048576, 2)", &[0; 15]), InvalidBody),
+        ("points", npy("<i8", "(1048577, 2)", &[]), InvalidSelection),
+        ("points", npy("<i8", "(9223372036854775807, 9223372036854775807)", &[]), InvalidSelection),
+        ("points", npy("<i8", "(1, 65)", &[0; 520]), InvalidSelection),
+        ("points", at_points("<f8", "(1, 2)", &[0; 16], &[0; 4]), InvalidSelection),
+        ("points", one("(2,)"), InvalidSelection),
+        ("points", at_points("<i8", "(1, 1)", &[0; 8], &[0; 4]), SelectionRankMismatch),
+        ("points", at_points("<i8", "(1, 2)", &longs(&[0, 6]), &[0; 4]), IndexOutOfBounds),
+        ("points", at_points("<u8", "(1, 2)", &[255; 16], &[0; 4]), IndexOutOfBounds),
+        ("points", at_points("<i8", "(1, 2)", &longs(&[0, 0]), &[0; 5]), BodyShapeMismatch),
+        ("points", at_points("<i8", "(1, 2)", &longs(&[0, 0]), &[0; 3]), BodyShapeMismatch),
+        ("points&select=0", one("(1, 2)"), SelectionConflict),
+    ];
+    let server = matrix_server().await;
+    let before = elements(&server, "/array/m").await;
+    for (query, body, kind) in cases {
+        for body in [Body::from(body.clone()), pieces(body, 5)] {
+            let request = format!("/array/m?{query}");
+            let answer = server.put(&request, &[], body).await;
+            let problem = answer.problem(kind);
+            assert!(!problem.detail.is_empty(), "{problem:?}");
+        }
+    }
+    server.put("/array/m?points=1", &[], one("(1, 2)")).await.problem(InvalidParameter);
+    assert_eq!(elements(&server, "/array/m").await, before);
+}
+
 #[tokio::test]
 async fn scalars_and_full_arrays_are_written() {
     let server = matrix_server().await;
@@ -261,7 +332,7 @@ async fn invalid_requests_are_rejected() {
     assert_problem(Method::POST, "/array/g?append=0", ProblemType::NotAnArray).await;
     assert_problem(Method::PUT, "/array//m", ProblemType::InvalidPath).await;
     let problem = assert_problem(Method::PUT, "/array/m?slect=0", ProblemType::UnknownParameter).await;
-    let known = ["select", "isel.DIM", "sel.DIM", "decode", "casting", "create", "dialect"];
+    let known = ["select", "isel.DIM", "sel.DIM", "points", "decode", "casting", "create", "dialect"];
     assert_eq!(problem.members.known.unwrap(), known);
     assert_problem(Method::PUT, "/array/m?append=0", ProblemType::UnknownParameter).await;
     assert_problem(Method::PUT, "/array/m?select=0&select=1", ProblemType::DuplicateParameter).await;

@@ -16,6 +16,8 @@ use crate::routes::encode;
 
 /// The conversions of types: `safe`, `same_kind` or `unsafe`.
 pub const CASTING: &str = "casting";
+/// Writes single elements, whose coordinates the body begins with.
+pub const POINTS: &str = "points";
 /// Creates the array.
 pub const CREATE: &str = "create";
 /// The shape of a new array.
@@ -26,7 +28,7 @@ pub const DTYPE: &str = "dtype";
 pub const DIMS: &str = "dims";
 
 /// The parameters of writing elements.
-pub const WRITE_PARAMETERS: &[&str] = &[SELECT, "isel.DIM", "sel.DIM", DECODE, CASTING, CREATE, DIALECT];
+pub const WRITE_PARAMETERS: &[&str] = &[SELECT, "isel.DIM", "sel.DIM", POINTS, DECODE, CASTING, CREATE, DIALECT];
 /// The parameters of creating an array from elements.
 pub const CREATE_PARAMETERS: &[&str] = &[CREATE, SHAPE, DTYPE, DIMS, OVERWRITE, DIALECT];
 /// The parameters of appending.
@@ -39,6 +41,8 @@ pub struct WriteQuery {
     pub select: Option<String>,
     /// The selections along dimensions, in the order of the query.
     pub dimensions: Vec<DimensionParameter>,
+    /// True if the body begins with the coordinates of single elements, in place of a selection.
+    pub points: bool,
     /// The conventions by which the elements are encoded. Without any they are stored as they are, but for times.
     pub decode: Option<Decode>,
     /// The conversions of the body's type.
@@ -79,11 +83,13 @@ impl WriteQuery {
     /// Parses the query of a `PUT`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let (dimensions, others) = dimension_parameters(query)?;
-        let wanted = [SELECT, DECODE, CASTING, DIALECT];
-        let [select, decode, casting, dialect] = values(others, WRITE_PARAMETERS, wanted, UnknownParameters::Reject)?;
+        let wanted = [SELECT, POINTS, DECODE, CASTING, DIALECT];
+        let [select, points, decode, casting, dialect] =
+            values(others, WRITE_PARAMETERS, wanted, UnknownParameters::Reject)?;
         Ok(Self {
             select,
             dimensions,
+            points: flag(POINTS, points)?,
             decode: decode.map(|text| decode_of(&text)).transpose()?,
             casting: casting_of(casting)?,
             dialect: dialect_of(dialect)?,
@@ -94,8 +100,9 @@ impl WriteQuery {
     pub fn render(&self) -> String {
         let select = self.select.as_ref().map(|select| format!("{SELECT}={}", encode(select)));
         let dimensions = self.dimensions.iter().map(|parameter| Some(parameter.rendered()));
+        let points = self.points.then(|| POINTS.to_owned());
         let others = rendered(self.decode, self.casting, self.dialect);
-        let parts: Vec<_> = [select].into_iter().chain(dimensions).chain(others).flatten().collect();
+        let parts: Vec<_> = [select].into_iter().chain(dimensions).chain([points]).chain(others).flatten().collect();
         parts.join("&")
     }
 }
@@ -215,17 +222,21 @@ mod tests {
                 by: SelectBy::Label,
                 text: "2020-01-01".into(),
             }],
+            points: false,
             decode: Some(Decode::Cf),
             casting: Casting::Unsafe,
             dialect: Some(Dialect::V2),
         };
         assert_eq!(write.render(), "select=0%3A2%2C%201&sel.time=2020-01-01&decode=cf&casting=unsafe&dialect=v2");
-        for query in [write, WriteQuery::default()] {
+        let points = WriteQuery { points: true, ..WriteQuery::default() };
+        assert_eq!(points.render(), "points");
+        for query in [write, points, WriteQuery::default()] {
             assert_eq!(WriteQuery::parse(&query.render()), Ok(query));
         }
         let unknown = QueryError::Unknown { name: FORMAT.into(), known: WRITE_PARAMETERS };
         assert_eq!(WriteQuery::parse("format=raw"), Err(unknown));
         assert!(matches!(WriteQuery::parse("casting=no"), Err(QueryError::Invalid { name: CASTING, .. })));
+        assert!(matches!(WriteQuery::parse("points=1"), Err(QueryError::Invalid { name: POINTS, .. })));
         assert!(matches!(WriteQuery::parse("decode=x"), Err(QueryError::Invalid { name: DECODE, .. })));
     }
 

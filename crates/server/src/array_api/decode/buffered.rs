@@ -48,7 +48,7 @@ impl DecodeContext {
         Ok(BufferedBody { bytes: bytes.freeze(), memory })
     }
 
-    async fn acquire_memory(&self, bytes: u64) -> Result<Permit, DecodeError> {
+    pub(super) async fn acquire_memory(&self, bytes: u64) -> Result<Permit, DecodeError> {
         self.claim.take(bytes).await.map_err(|error| DecodeError::Api(error.into()))
     }
 

@@ -12,7 +12,7 @@ use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use super::BODY_FORMATS;
+use super::{BODY_FORMATS, PointsError};
 use crate::{error::ApiError, request_body::FORM_MEDIA_TYPE};
 
 /// Errors of decoding the elements in a request body.
@@ -98,6 +98,9 @@ pub(crate) enum DecodeError {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// The points before the elements are invalid.
+    #[error(transparent)]
+    Points(#[from] PointsError),
     /// The `.npz` file is invalid.
     #[error(transparent)]
     Archive(#[from] NpzError),
@@ -191,7 +194,11 @@ impl From<DecodeError> for ApiError {
             | DecodeError::ElementType { .. }
             | DecodeError::Json(JsonError::NotAList { .. }) => (ProblemType::BodyShapeMismatch, Members::default()),
             DecodeError::Archive(NpzError::TooLarge { limit }) => return Self::body_too_large(limit),
+            DecodeError::Points(PointsError::Type { .. } | PointsError::Shape { .. } | PointsError::TooMany { .. }) => {
+                (ProblemType::InvalidSelection, Members::default())
+            }
             DecodeError::Lengths { .. }
+            | DecodeError::Points(PointsError::Ended { .. })
             | DecodeError::Archive(_)
             | DecodeError::RepeatedMember { .. }
             | DecodeError::Header(_)

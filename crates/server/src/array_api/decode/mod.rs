@@ -10,6 +10,7 @@ mod conversion;
 mod error;
 mod json;
 mod npy;
+mod points;
 mod raw;
 mod transcoder;
 mod variable;
@@ -20,6 +21,7 @@ mod tests;
 pub(crate) use conversion::Conversions;
 pub(crate) use error::DecodeError;
 pub(crate) use npy::peek_header;
+pub(crate) use points::{DecodedPoints, PointsError, decode_points};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -69,12 +71,15 @@ pub(crate) async fn decode_body(
     body: ElementsBody,
     expected: ExpectedElements,
 ) -> Result<DecodedBody, DecodeError> {
-    let (text_limit, claim) = (app.settings().limits.text_selection, body.claim.clone());
-    let context = DecodeContext { text_limit, arrays: app.arrays().for_request(claim.clone(), None), claim };
-    context.decode(body, expected).await
+    DecodeContext::new(app, &body).decode(body, expected).await
 }
 
 impl DecodeContext {
+    fn new(app: &App, body: &ElementsBody) -> Self {
+        let (text_limit, claim) = (app.settings().limits.text_selection, body.claim.clone());
+        Self { text_limit, arrays: app.arrays().for_request(claim.clone(), None), claim }
+    }
+
     async fn decode(&self, body: ElementsBody, expected: ExpectedElements) -> Result<DecodedBody, DecodeError> {
         match body_format(body.media_type.as_deref())? {
             Format::Npy => npy::decode(self, body, expected).await,

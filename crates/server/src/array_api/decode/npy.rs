@@ -130,12 +130,12 @@ pub(crate) async fn peek_header(body: &mut ElementsBody) -> Result<NpyHeader, De
 }
 
 /// The bytes received after the header.
-struct Remainder {
-    header_len: u64,
-    bytes: BytesMut,
+pub(super) struct Remainder {
+    pub(super) header_len: u64,
+    pub(super) bytes: BytesMut,
 }
 
-async fn read_head(stream: &mut ByteStream) -> Result<(NpyHeader, Remainder), DecodeError> {
+pub(super) async fn read_head(stream: &mut ByteStream) -> Result<(NpyHeader, Remainder), DecodeError> {
     let mut bytes = BytesMut::new();
     loop {
         if let Some(len) = header_len(&bytes)?.filter(|len| *len <= bytes.len()) {
@@ -149,7 +149,7 @@ async fn read_head(stream: &mut ByteStream) -> Result<(NpyHeader, Remainder), De
     }
 }
 
-fn byte_len(shape: &[u64], size: usize) -> u64 {
+pub(super) fn byte_len(shape: &[u64], size: usize) -> u64 {
     if size == 0 || shape.contains(&0) {
         return 0;
     }
