@@ -160,6 +160,37 @@ def test_points(store: zarrd.ZarrStore, data: Any) -> None:
 
 @given(st.data())
 @pytest.mark.filterwarnings("ignore")
+def test_point_writes(store: zarrd.ZarrStore, data: Any) -> None:
+    shape = data.draw(npst.array_shapes(min_dims=0, max_dims=4, max_side=6))
+    dtype = data.draw(st.sampled_from(DTYPES))
+    content = data.draw(elements(shape, dtype))
+    array = stored(store, content, data.draw)
+    for _ in range(3):
+        result = data.draw(npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=4)) if shape else ()
+        key = tuple(data.draw(npst.arrays(np.int64, result, elements=st.integers(-each, each - 1))) for each in shape)
+        options = [result, result[1:], (), (1, *result) if result else ()]
+        value = data.draw(elements(data.draw(st.sampled_from(options)), dtype))
+        content[key] = value if value.ndim else value[()]
+        array.points[key] = value
+        same(array[...], content)
+        same(array.points[key], content[key])
+
+
+def test_wrong_points(store: zarrd.ZarrStore) -> None:
+    array = zarrd.connect(store.url).create_array("p", data=np.zeros((2, 3)), overwrite=True)
+    for key, value in [((0, 3), 1), ((0,), 1), ((0.5, 0), 1), (([0, 1], 0), [1, 2, 3]), (([0, 1, 1], [0, 1]), 1)]:
+        with pytest.raises((IndexError, ValueError)):
+            array.points[key] = value
+    with pytest.raises(ValueError, match="1048577 points are more than"):
+        array.points[np.zeros(2**20 + 1, int), 0] = 1
+    assert not array[...].any()
+    array.points[np.arange(2**20) % 2, np.arange(2**20) % 3] = np.arange(2**20)
+    last = 2**20 - 1 - np.array([[3, 1, 5], [0, 4, 2]])
+    assert np.array_equal(np.sort(array[...].ravel()), np.sort(last.ravel()))
+
+
+@given(st.data())
+@pytest.mark.filterwarnings("ignore")
 def test_writes(store: zarrd.ZarrStore, data: Any) -> None:
     shape, dtype = data.draw(shapes), data.draw(st.sampled_from(DTYPES))
     content = data.draw(elements(shape, dtype))

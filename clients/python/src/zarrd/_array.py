@@ -362,9 +362,36 @@ class Points:
 
     def __getitem__(self, key: Any) -> Any:
         array = self._array
+        rows, shape = self._rows(key)
+        if not len(rows):
+            return np.empty(shape, array.dtype)
+        found = run(_elements.points(array._connection, array.path, rows, array.element_type)).reshape(shape)
+        return found[()] if found.ndim == 0 else found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Writes elements in one commit, as NumPy would: they are broadcast, and the last of repeated points counts."""
+        array = self._array
+        rows, shape = self._rows(key)
+        elements = cast(value, array.element_type)
+        while elements.ndim > len(shape) and elements.shape[0] == 1:
+            elements = elements[0]
+        elements = np.broadcast_to(elements, shape).reshape(-1)
+        if len(rows) > _elements.WRITTEN_POINTS:
+            raise ValueError(
+                f"{len(rows)} points are more than the {_elements.WRITTEN_POINTS} that are written in one commit; "
+                "write parts of them, or a region"
+            )
+        if len(rows):
+            run(_elements.write_points(array._connection, array.path, rows, elements, array.element_type))
+
+    def _rows(self, key: Any) -> tuple[NDArray, tuple[int, ...]]:
+        """A row of indices for each point, and the shape of the points."""
+        array = self._array
         parts = key if isinstance(key, tuple) else (key,)
         if len(parts) != array.ndim:
             raise IndexError(f"a point needs {array.ndim} indices, one for each dimension, and has {len(parts)}")
+        if not parts:
+            return np.empty((1, 0), np.int64), ()
         columns = np.broadcast_arrays(*map(np.asarray, parts))
         for dimension, (column, extent) in enumerate(zip(columns, array.shape, strict=True)):
             if column.dtype.kind not in "iu" and column.size:
@@ -374,17 +401,7 @@ class Points:
                 raise IndexError(
                     f"index {column[wrong][0]} is out of bounds for dimension {dimension} with size {extent}"
                 )
-        shape = columns[0].shape
-        if columns[0].size == 0:
-            return np.empty(shape, array.dtype)
-        rows = np.stack([column.ravel() for column in columns], axis=1)
-        found = run(_elements.points(array._connection, array.path, rows, array.element_type)).reshape(shape)
-        return found[()] if found.ndim == 0 else found
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError(
-            "the server writes regions, and no points, in one commit: write a region, or each point by itself"
-        )
+        return np.stack([column.ravel().astype(np.int64) for column in columns], axis=1), columns[0].shape
 
 
 def _to_xarray(selection: Selection) -> Any:

@@ -23,7 +23,10 @@ LONG = 6000
 """The length of a query beyond which a selection is sent in a body."""
 
 POINTS = 250_000
-"""The points of one request."""
+"""The points of one request that reads."""
+
+WRITTEN_POINTS = 1 << 20
+"""The points of one request that writes, at most."""
 
 
 def query(parameters: Mapping[str, Any]) -> str:
@@ -166,6 +169,19 @@ async def write(
     response = await connection.send("PUT", url, query=query(parameters), headers={"Content-Type": media}, body=body)
     report: dict[str, Any] = response.json()
     return report
+
+
+async def write_points(
+    connection: Connection, path: str, coordinates: NDArray, elements: NDArray, kind: ElementType
+) -> None:
+    """Writes single elements in one commit: `coordinates` has a row of indices for each."""
+    places, _ = encode(coordinates, "npy")
+    body, media = encode(elements, kind.form)
+    url = connection.address.url("array", path)
+    try:
+        await connection.send("PUT", url, query="points", headers={"Content-Type": media}, body=places + body)
+    except ZarrdError as error:
+        raise too_old(error, "points", "writes at points", "write regions") from error
 
 
 async def append(connection: Connection, path: str, axis: int, elements: NDArray, kind: ElementType) -> dict[str, Any]:
