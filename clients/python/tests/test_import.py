@@ -173,6 +173,15 @@ def test_csv(url: str, tmp_path: Path) -> None:
         zarrd.import_file(tmp_path / "bad.csv", url, overwrite=True)
 
 
+def test_missing_packages_are_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "forecast.grib2"
+    file.write_bytes(b"GRIB")
+    monkeypatch.setitem(sys.modules, "cfgrib", None)
+    with pytest.raises(ImportError, match=r"forecast\.grib2 needs a package: pip install 'zarrd\[grib\]'"):
+        zarrd.import_file(file, url)
+    assert not _keys(url)
+
+
 def test_command(server: zarrd.Server, path: str, tmp_path: Path) -> None:
     pytest.importorskip("netCDF4")
     file = tmp_path / f"{path}.nc"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import product
+from itertools import count, product
 from math import ceil, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,8 @@ def import_file(
 
     `prefix` is a URL such as `zarrd://host:8000/lab/x`, or a path on `server`. Variables are copied in blocks of at
     most 64 MiB, as they are stored: with their attributes, packed and with the units of times, in the chunks of the
-    file if it has some of a useful size. Groups of the file become groups. All of it becomes visible in one commit at
+    file if it has some of a useful size. Groups of the file become groups; so do the kinds of levels of a GRIB file whose
+    coordinates do not agree. All of it becomes visible in one commit at
     the end; if anything fails before, nothing is left.
 
     `exclude` names variables that are left out. `overwrite` erases what is at the prefix first; without it, that is a
@@ -97,20 +98,19 @@ def _opened(source: Path, engine: str | None) -> Iterator[dict[str, Any]]:
     )
     if engine == "h5netcdf":
         options["phony_dims"] = "access"
-    if engine == "cfgrib":
-        options["backend_kwargs"] = {"indexpath": ""}
     groups: dict[str, Any] = {}
     try:
         try:
             if engine == "cfgrib":
-                groups = {"/": xarray.open_dataset(source, engine=engine, **options)}
+                groups = _grib(source, options)
             else:
                 groups = xarray.open_groups(source, engine=engine, **options)
         except ZarrdError:
             raise
-        except (ImportError, ModuleNotFoundError) as error:
+        except ImportError as error:
+            extra = "grib" if engine == "cfgrib" else "netcdf"
             raise ImportError(
-                f"reading {source.name} needs a package: pip install 'zarrd[netcdf]' ({error})"
+                f"reading {source.name} needs a package: pip install 'zarrd[{extra}]' ({error})"
             ) from error
         except Exception as error:
             if "unrecognized engine" in str(error) or "found the following matches" in str(error):
@@ -120,6 +120,30 @@ def _opened(source: Path, engine: str | None) -> Iterator[dict[str, Any]]:
     finally:
         for dataset in groups.values():
             dataset.close()
+
+
+def _grib(source: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a GRIB file: one dataset, or a group for each kind of level if their coordinates do not agree."""
+    try:
+        import cfgrib
+    except RuntimeError as error:
+        # The library of ecCodes is missing.
+        raise ImportError(str(error)) from error
+    # No index is left next to the file, and messages that are damaged, or fit nowhere, are not left out.
+    reading = {**options, "backend_kwargs": {"indexpath": "", "errors": "raise"}}
+    try:
+        return {"/": cfgrib.open_dataset(source, **reading)}
+    except cfgrib.DatasetBuildError:
+        # By its coordinates cfgrib decides what belongs together.
+        datasets = cfgrib.open_datasets(str(source), **reading | {"decode_coords": True})
+    groups: dict[str, Any] = {}
+    for dataset in datasets:
+        for variable in dataset.data_vars.values():
+            variable.attrs["coordinates"] = " ".join(name for name in variable.coords if name not in variable.dims)
+        level = next(iter(dataset.data_vars.values())).attrs.get("GRIB_typeOfLevel", "undef")
+        names = (f"/{level}" if number == 1 else f"/{level}_{number}" for number in count(1))
+        groups[next(name for name in names if name not in groups)] = dataset
+    return groups
 
 
 def _table(source: Path, suffix: str) -> Any:
