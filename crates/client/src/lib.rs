@@ -149,7 +149,7 @@ pub mod zarrs;
 #[cfg(feature = "ndarray")]
 pub use array::NpyElement;
 pub use array::{
-    ArrayClient, ArrayError, Description, Element, ElementStream, Elements, MissingLabel, NewElements, Query,
+    ArrayClient, ArrayError, Description, Element, ElementStream, Elements, MissingLabel, NewArray, NewElements, Query,
 };
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use connection::{BuildError, ClientBuilder, Connection};

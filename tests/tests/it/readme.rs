@@ -317,7 +317,7 @@ fn snippets_with_tokens_end_as_they_say() {
 
 #[tokio::test]
 async fn the_rust_snippets_run() {
-    let run = ["start_rust_1", "start_rust_2", "start_rust_3"];
+    let run = ["start_rust_1", "start_rust_2", "start_rust_3", "start_rust_4"];
     let documented: Vec<_> = all_pages().iter().flat_map(rust_snippets).collect();
     assert_eq!(documented, run, "each Rust snippet that is marked is run below");
     let server = Launch::of("memory:").start();
@@ -335,6 +335,7 @@ async fn the_rust_snippets_run() {
     }
     rust::start_rust_2::slices(&server.url("")).await.unwrap();
     rust::start_rust_3::growth(&server.url("")).await.unwrap();
+    rust::start_rust_4::creation(&server.url("")).await.unwrap();
     note_executed(run.len(), "Rust");
 }
 

@@ -205,6 +205,17 @@ pub enum ArrayError {
         /// Reason.
         detail: String,
     },
+    /// The array cannot be created: a node exists at the path, or above it is an array, or what is given of it is
+    /// invalid or not enough.
+    #[error("the array at {path} cannot be created: {detail}")]
+    CannotCreate {
+        /// Path of the array.
+        path: NodePath,
+        /// Type of the problem.
+        kind: ProblemType,
+        /// Reason.
+        detail: String,
+    },
     /// A codec of the array cannot encode the elements.
     #[error("the chunk at {key} cannot be encoded by {codec}: {detail}")]
     UnencodableChunk {

@@ -39,6 +39,12 @@ impl NewElements {
         Self { format: Format::Raw, content: content.into(), data_type: None }
     }
 
+    /// Creates elements from an `.npy` file, which may be a stream. The server checks its shape, and converts its data
+    /// type to that of the array if that preserves its kind.
+    pub fn npy(content: impl Into<Payload>) -> Self {
+        Self { format: Format::Npy, ..Self::raw(content) }
+    }
+
     /// Creates strings of variable length, for arrays of the data type `string`.
     ///
     /// Fails with [`ArrayError::OutOfMemory`] if the number or the length of the strings exceeds `u32::MAX`.
@@ -69,7 +75,7 @@ impl NewElements {
         bytes.reserve(array.len().saturating_mul(size_of::<T>()));
         // The iterator is in C order, whatever the memory layout.
         array.iter().for_each(|element| element.encode(&mut bytes));
-        Self { format: Format::Npy, content: Payload::from_bytes(bytes), data_type: None }
+        Self::npy(Payload::from_bytes(bytes))
     }
 }
 

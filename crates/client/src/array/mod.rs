@@ -1,6 +1,7 @@
 //! The array client.
 
 mod collect;
+mod create;
 mod description;
 mod element;
 mod error;
@@ -31,6 +32,7 @@ use self::{
     write::WriteRequest,
 };
 pub use self::{
+    create::NewArray,
     description::{Description, Elements},
     element::Element,
     error::{ArrayError, MissingLabel},
@@ -197,6 +199,31 @@ impl ArrayClient {
         let elements = elements.into();
         self.check_data_type(path, &elements).await?;
         let request = WriteRequest::region(path, &selection, self.dialect, precondition);
+        request.send(&self.transport, elements.format, elements.content).await
+    }
+
+    /// Creates an array together with its elements, in one commit.
+    ///
+    /// Fails with [`ArrayError::CannotCreate`] if a node exists, unless [`NewArray::if_exists`] replaces it. It is
+    /// retried only if it is known not to have been executed.
+    ///
+    /// ```no_run
+    /// # use zarrd_client::{ArrayClient, ArrayError, NewArray, NodePath};
+    /// # async fn example(arrays: &ArrayClient, path: &NodePath) -> Result<(), ArrayError> {
+    /// let report = arrays.create(path, &[20.5_f32, 21.0, 19.5, 18.0], &NewArray::of_shape([2, 2])).await?;
+    /// assert_eq!(report.shape, [2, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(
+        &self,
+        path: &NodePath,
+        elements: impl Into<NewElements>,
+        array: &NewArray,
+    ) -> Result<WriteReport, ArrayError> {
+        let elements = elements.into();
+        let query = array.query(&elements, self.dialect)?;
+        let request = WriteRequest::create(path, &query, array.precondition.clone());
         request.send(&self.transport, elements.format, elements.content).await
     }
 

@@ -103,6 +103,16 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (ProblemType::InvalidBody, _) => invalid_elements(&problem),
         (ProblemType::ShapeChanged, _) => ArrayError::ShapeChanged { path: path() },
         (ProblemType::InvalidPatch, _) => ArrayError::CannotExtend { path: path(), detail: detail() },
+        (
+            ProblemType::NodeConflict
+            | ProblemType::StrayKeys
+            | ProblemType::ParentIsArray
+            | ProblemType::DialectConflict
+            | ProblemType::InvalidZom
+            | ProblemType::InvalidNodeName
+            | ProblemType::MissingParameter,
+            _,
+        ) => ArrayError::CannotCreate { path: path(), kind: *kind, detail: detail() },
         (ProblemType::UnencodableChunk, _) => match (&members.key, &members.codec) {
             (Some(key), Some(codec)) => {
                 ArrayError::UnencodableChunk { key: key.clone(), codec: codec.clone(), detail: detail() }
@@ -143,7 +153,6 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::InvalidHeader
             | ProblemType::UnknownParameter
             | ProblemType::DuplicateParameter
-            | ProblemType::MissingParameter
             | ProblemType::InvalidParameter
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
@@ -168,15 +177,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UnsupportedTransferEncoding
             | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
-            | ProblemType::InvalidZom
-            | ProblemType::InvalidNodeName
-            | ProblemType::NodeConflict
-            | ProblemType::StrayKeys
-            | ProblemType::ParentIsArray
             | ProblemType::NotAGroup
             | ProblemType::DatasetMismatch
             | ProblemType::DiscontinuousCoordinate
-            | ProblemType::DialectConflict
             | ProblemType::DialectsDiffer
             | ProblemType::TooManyNodes
             | ProblemType::TooManyChanges
@@ -341,6 +344,16 @@ mod tests {
                 (ArrayError::CannotExtend { path, detail }, ProblemType::InvalidPatch) => {
                     *path == named && detail == "why"
                 }
+                (
+                    ArrayError::CannotCreate { path, kind: found, detail },
+                    ProblemType::NodeConflict
+                    | ProblemType::StrayKeys
+                    | ProblemType::ParentIsArray
+                    | ProblemType::DialectConflict
+                    | ProblemType::InvalidZom
+                    | ProblemType::InvalidNodeName
+                    | ProblemType::MissingParameter,
+                ) => *path == named && *found == kind && detail == "why",
                 (ArrayError::UnencodableChunk { key, codec, .. }, ProblemType::UnencodableChunk) => {
                     key == "a/c/0" && codec == "zstd"
                 }

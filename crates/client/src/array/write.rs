@@ -13,7 +13,7 @@ use zarrd_wire::{
     etag,
     headers::DIALECTS_DIFFER,
     node::WriteAnswer,
-    query::{AppendQuery, WriteQuery},
+    query::{AppendQuery, CreateQuery, WriteQuery},
     routes,
 };
 
@@ -64,6 +64,11 @@ impl WriteRequest {
         Self::new(path, Method::POST, &query, precondition, Idempotency::NotIdempotent)
     }
 
+    /// Creates an array from its elements, which is not idempotent: the array of a first attempt is a conflict.
+    pub(super) fn create(path: &NodePath, query: &CreateQuery, precondition: Precondition) -> Self {
+        Self::new(path, Method::PUT, &query.render(), precondition, Idempotency::NotIdempotent)
+    }
+
     fn new(path: &NodePath, method: Method, query: &str, precondition: Precondition, idempotency: Idempotency) -> Self {
         let separator = if query.is_empty() { "" } else { "?" };
         let target = format!("{}{separator}{query}", routes::array_path(path));
@@ -106,7 +111,7 @@ impl WriteRequest {
     }
 
     async fn report(&self, response: Response) -> Result<WriteReport, FailedAttempt<ArrayError>> {
-        if response.status() != StatusCode::OK {
+        if !matches!(response.status(), StatusCode::OK | StatusCode::CREATED) {
             return Err(problem::into_failure(response.into_error_response().await, &self.path));
         }
         let version = response.header(ETAG).and_then(etag::parse);

@@ -6,11 +6,12 @@ mod hierarchies {
     use serde_json::{Map, Value, json};
     use zarrd_client::{
         ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, ExistingDocuments,
-        IfExists, Json, LossPolicy, NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection,
-        Patch, RemoteError, Zom, select, zom,
+        IfExists, Json, LossPolicy, NewArray, NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath,
+        NodeRejection, Patch, RemoteError, Zom, select, zom,
     };
     use zarrd_server::{AccessPolicy, Right, Settings};
     use zarrd_store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
+    use zarrd_wire::problem::ProblemType;
 
     use crate::test_server::TestServer;
 
@@ -245,6 +246,68 @@ mod hierarchies {
         arrays.nodes().create(&path("one"), &scalar, &CreateOptions::default()).await.unwrap();
         arrays.write(&path("one"), select![], &[-5_i8], none()).await.unwrap();
         assert_eq!(arrays.read_as::<i8>(&path("one"), select![]).await.unwrap().content, [-5]);
+    }
+
+    #[tokio::test]
+    async fn arrays_are_created_from_their_elements() {
+        let server = TestServer::start().await;
+        let (arrays, at) = (arrays(&server), path("new/mice"));
+        let dimension_names = Some(vec!["y".to_owned(), "x".to_owned()]);
+        let mice = NewArray { dimension_names, ..NewArray::of_shape([2, 3]) };
+        let report = arrays.create(&at, &[1_i16, -2, 3, 4, 5, 6], &mice).await.unwrap();
+        assert_eq!((report.shape.as_slice(), report.chunks_written), (&[2, 3][..], 1));
+        assert_eq!(arrays.read_as::<i16>(&at, select![]).await.unwrap().content, [1, -2, 3, 4, 5, 6]);
+        let node = arrays.nodes().node(&at, Depth::Levels(0)).await.unwrap();
+        assert_eq!(node.version, report.version);
+        assert_eq!(node.zom.root.document().get("dimension_names").unwrap(), json!(["y", "x"]));
+
+        let error = arrays.create(&at, &[0_i16; 6], &mice).await.unwrap_err();
+        assert!(matches!(&error, ArrayError::CannotCreate { kind: ProblemType::NodeConflict, .. }), "{error:?}");
+        let stale = Precondition::at(Version::from_u128(1));
+        let replace = NewArray { if_exists: IfExists::Replace, ..NewArray::of_shape([2]) };
+        let error =
+            arrays.create(&at, &[1_u8, 2], &NewArray { precondition: stale, ..replace.clone() }).await.unwrap_err();
+        assert!(matches!(error, ArrayError::PreconditionFailed { .. }), "{error:?}");
+        let words = NewElements::strings(["é", "bc"]).unwrap();
+        let v2 = arrays.with_dialect(Dialect::V2).create(&path("words"), words, &replace).await.unwrap();
+        assert_eq!(v2.shape, [2]);
+        assert_eq!(arrays.read(&path("words"), select![]).await.unwrap().strings().unwrap(), ["é", "bc"]);
+        arrays.create(&at, json!([7, 8]), &NewArray { data_type: Some("<u4".into()), ..replace }).await.unwrap();
+        assert_eq!(arrays.read_as::<u32>(&at, select![]).await.unwrap().content, [7, 8]);
+    }
+
+    #[tokio::test]
+    async fn array_that_cannot_be_created_is_an_error() {
+        let server = TestServer::start().await;
+        let (arrays, at) = (arrays(&server), path("a"));
+        let shape = NewArray::of_shape([2]);
+        let cases = [
+            (arrays.create(&at, &[1_u8, 2], &NewArray::default()).await, ProblemType::MissingParameter),
+            (arrays.create(&at, json!([1, 2]), &shape).await, ProblemType::MissingParameter),
+            (arrays.create(&path("a/__b"), &[1_u8, 2], &shape).await, ProblemType::InvalidNodeName),
+        ];
+        for (created, expected) in cases {
+            let error = created.unwrap_err();
+            assert!(matches!(&error, ArrayError::CannotCreate { kind, .. } if *kind == expected), "{error:?}");
+        }
+        let error = arrays.create(&at, &[1_u8, 2, 3], &shape).await.unwrap_err();
+        assert!(matches!(error, ArrayError::ElementsMismatch { .. }), "{error:?}");
+        let other = NewArray { data_type: Some("int8".into()), ..shape.clone() };
+        let error = arrays.create(&at, &[1_u8, 2], &other).await.unwrap_err();
+        assert!(matches!(error, ArrayError::DataType { expected: "uint8", .. }), "{error:?}");
+        let error = arrays.create(&at, NewElements::npy("no file"), &NewArray::default()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::InvalidElements { .. }), "{error:?}");
+        assert!(matches!(arrays.read(&at, select![]).await, Err(ArrayError::NoSuchNode { .. })), "nothing was created");
+    }
+
+    #[cfg(feature = "ndarray")]
+    #[tokio::test]
+    async fn array_is_created_from_an_ndarray() {
+        let server = TestServer::start().await;
+        let (arrays, block) = (arrays(&server), ndarray::array![[1.5_f64, 2.0], [3.0, 4.0]]);
+        arrays.create(&path("block"), NewElements::ndarray(&block.t()), &NewArray::default()).await.unwrap();
+        let result = arrays.read_as::<f64>(&path("block"), select![]).await.unwrap();
+        assert_eq!(result.into_ndarray().unwrap(), block.t().into_dyn());
     }
 
     #[cfg(feature = "ndarray")]
