@@ -65,6 +65,8 @@ pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/prob
 
 /// The media types of `.npz` files, of which the first is that of requests.
 pub const NPZ_MEDIA_TYPES: [&str; 2] = ["application/x-npz", "application/zip"];
+/// The media type of forms, whose parts may be the arrays of a dataset.
+pub const MULTIPART_MEDIA_TYPE: &str = "multipart/form-data";
 
 /// The most bytes that a request id has.
 pub const MAX_REQUEST_ID: usize = 64;

@@ -14,12 +14,15 @@ use zarrd_wire::{
         Extents,
         npz::{NpzEvent, NpzReader},
     },
-    headers::NPZ_MEDIA_TYPES,
+    headers::{MULTIPART_MEDIA_TYPE, NPZ_MEDIA_TYPES},
     node::AppendAnswer,
     query::AppendQuery,
 };
 
-use super::decode::{Conversions, DecodeError, DecodedBody, ExpectedElements, decode_body};
+use super::{
+    decode::{Conversions, DecodeError, DecodedBody, ExpectedElements, decode_body},
+    form::FormReader,
+};
 use crate::{
     engine::Engine,
     error::ApiError,
@@ -27,18 +30,15 @@ use crate::{
     request_body::ElementsBody,
 };
 
-/// `POST` with `append`: grows all arrays of a group over a dimension, by the arrays of an `.npz` file.
+/// `POST` with `append`: grows all arrays of a group over a dimension, by the arrays of an `.npz` file or of a form.
 pub(crate) async fn append(
     Engine { app, arrays, .. }: Engine,
     NodePathParam(path): NodePathParam,
     Query(query): Query<AppendQuery>,
     body: ElementsBody,
 ) -> Result<Json<AppendAnswer>, ApiError> {
-    if !body.media_type.as_deref().is_some_and(|found| NPZ_MEDIA_TYPES.contains(&found)) {
-        return Err(ApiError::unsupported_media_type(&NPZ_MEDIA_TYPES));
-    }
+    let members = MemberStreams::new(body, app.settings().limits.value)?;
     let mut dataset = arrays.append_dataset(&path, query.dialect, &query.dimension).await?;
-    let members = MemberStreams::new(body, app.settings().limits.value);
     let mut memory = Vec::new();
     let mut names = BTreeSet::new();
     while let Some(name) = members.next().await? {
@@ -59,10 +59,18 @@ pub(crate) async fn append(
     Ok(Json(report.into()))
 }
 
-/// The members of an archive, as bodies that are read one after the other.
+/// The media types of datasets.
+const MEDIA_TYPES: [&str; 3] = [NPZ_MEDIA_TYPES[0], NPZ_MEDIA_TYPES[1], MULTIPART_MEDIA_TYPE];
+
+/// The members of a body, as bodies that are read one after the other.
 struct MemberStreams {
-    reader: Arc<Mutex<ArchiveReader>>,
+    reader: Arc<Mutex<MemberReader>>,
     claim: Claim,
+}
+
+enum MemberReader {
+    Archive(ArchiveReader),
+    Form(FormReader),
 }
 
 struct ArchiveReader {
@@ -72,16 +80,47 @@ struct ArchiveReader {
 
 impl MemberStreams {
     /// The members of a body, which together have at most `limit` bytes.
-    fn new(body: ElementsBody, limit: u64) -> Self {
-        let reader = ArchiveReader { stream: body.stream, reader: NpzReader::new(limit) };
-        Self { reader: Arc::new(Mutex::new(reader)), claim: body.claim }
+    fn new(body: ElementsBody, limit: u64) -> Result<Self, ApiError> {
+        let reader = match body.media_type.as_deref() {
+            Some(MULTIPART_MEDIA_TYPE) => {
+                MemberReader::Form(FormReader::new(body.stream, body.boundary).map_err(DecodeError::from)?)
+            }
+            Some(found) if NPZ_MEDIA_TYPES.contains(&found) => {
+                MemberReader::Archive(ArchiveReader { stream: body.stream, reader: NpzReader::new(limit) })
+            }
+            _ => return Err(ApiError::unsupported_media_type(&MEDIA_TYPES)),
+        };
+        Ok(Self { reader: Arc::new(Mutex::new(reader)), claim: body.claim })
     }
 
     /// The name of the next member; `None` at the end. The member before it has to be read.
     async fn next(&self) -> Result<Option<String>, DecodeError> {
-        let mut reader = self.reader.lock().await;
+        match &mut *self.reader.lock().await {
+            MemberReader::Archive(archive) => archive.next().await,
+            MemberReader::Form(form) => form.next().await,
+        }
+    }
+
+    /// The member that began last, as the body of a request.
+    fn body(&self) -> ElementsBody {
+        let stream = stream::try_unfold(self.reader.clone(), |reader| async move {
+            let data = match &mut *reader.lock().await {
+                MemberReader::Archive(archive) => archive.data().await,
+                MemberReader::Form(form) => form.data().await,
+            };
+            let data = data.map_err(DecodeError::into_stream_error)?;
+            Ok::<_, StoreError>(data.map(|data| (data, reader)))
+        });
+        let media_type = Some(Format::Npy.media_type().to_owned());
+        ElementsBody { media_type, boundary: None, size: None, stream: stream.boxed(), claim: self.claim.clone() }
+    }
+}
+
+impl ArchiveReader {
+    /// The name of the next member; `None` at the end.
+    async fn next(&mut self) -> Result<Option<String>, DecodeError> {
         loop {
-            match reader.next_event().await? {
+            match self.next_event().await? {
                 NpzEvent::Member(name) => return Ok(Some(name)),
                 NpzEvent::End => return Ok(None),
                 // What a decoder left is checked too.
@@ -90,23 +129,14 @@ impl MemberStreams {
         }
     }
 
-    /// The member that began last, as the body of a request.
-    fn body(&self) -> ElementsBody {
-        let reader = self.reader.clone();
-        let stream = stream::try_unfold(Some(reader), |reader| async move {
-            let Some(reader) = reader else { return Ok(None) };
-            let event = reader.lock().await.next_event().await.map_err(DecodeError::into_stream_error)?;
-            Ok::<_, StoreError>(match event {
-                NpzEvent::Data(piece) => Some((Bytes::from(piece), Some(reader))),
-                _ => None,
-            })
-        });
-        let media_type = Some(Format::Npy.media_type().to_owned());
-        ElementsBody { media_type, size: None, stream: stream.boxed(), claim: self.claim.clone() }
+    /// The next bytes of the member that began last; `None` at its end.
+    async fn data(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        Ok(match self.next_event().await? {
+            NpzEvent::Data(piece) => Some(Bytes::from(piece)),
+            _ => None,
+        })
     }
-}
 
-impl ArchiveReader {
     /// The next event that is not that more bytes are needed.
     async fn next_event(&mut self) -> Result<NpzEvent, DecodeError> {
         loop {

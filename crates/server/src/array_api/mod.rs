@@ -8,6 +8,7 @@ mod create;
 mod dataset;
 mod decode;
 mod encode;
+mod form;
 mod image;
 mod read;
 mod request;

@@ -38,6 +38,8 @@ pub(crate) struct Upload {
 pub(crate) struct ElementsBody {
     /// The media type, in lower case and without parameters.
     pub(crate) media_type: Option<String>,
+    /// The boundary of the parts of a form, if there is one.
+    pub(crate) boundary: Option<String>,
     /// The announced length, in bytes.
     pub(crate) size: Option<u64>,
     /// The body, which fails like [`payload`].
@@ -59,10 +61,11 @@ impl FromRequest<App> for ElementsBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let media_type = sent_media_type(request.headers());
+        let boundary = boundary(request.headers());
         let claim = admission::claim_of(request.extensions(), app);
         let upload = Upload::validate(request, app, ApiError::body_too_large)?;
         let Payload { size, stream } = payload(app, upload);
-        Ok(Self { media_type, size, stream, claim })
+        Ok(Self { media_type, boundary, size, stream, claim })
     }
 }
 
@@ -101,6 +104,11 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 fn sent_media_type(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
     Some(kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// Returns the boundary of a `multipart/form-data` body.
+fn boundary(headers: &HeaderMap) -> Option<String> {
+    multer::parse_boundary(headers.get(CONTENT_TYPE)?.to_str().ok()?).ok()
 }
 
 /// Rejects bodies with a payload coding.

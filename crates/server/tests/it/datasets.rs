@@ -96,6 +96,66 @@ async fn arrays_grow_together() {
     assert_eq!((nothing.json()["before"].clone(), nothing.json()["after"].clone()), (json!(6), json!(6)));
 }
 
+const FORM: [(&str, &str); 1] = [("content-type", "multipart/form-data; boundary=XbX")];
+
+/// A form with a part for each member, as curl makes it.
+fn form(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let part = |(name, content): &(&str, Vec<u8>)| {
+        let head = format!("--XbX\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{name}.npy\"\r\n");
+        [head.as_bytes(), b"Content-Type: application/octet-stream\r\n\r\n", content, b"\r\n"].concat()
+    };
+    [members.iter().map(part).collect::<Vec<_>>().concat(), b"--XbX--\r\n".to_vec()].concat()
+}
+
+#[tokio::test]
+async fn forms_are_appended() {
+    let server = weather(Settings::default(), 3).await;
+    let append = |body: Body| server.request(Method::POST, "/node/w?append=time", &FORM, body);
+    let answer = append(form(&steps(&[3, 4])).into()).await;
+    assert_eq!((answer.status, answer.json()["after"].clone()), (StatusCode::OK, json!(5)), "{answer:?}");
+    let mut members = steps(&[5]);
+    members.reverse();
+    let pieces: Vec<_> = form(&members).chunks(7).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
+    assert_eq!(append(Body::from_stream(stream::iter(pieces))).await.status, StatusCode::OK);
+    assert_eq!(elements(&server, "/array/w/time").await, json!([0, 1, 2, 3, 4, 5]));
+    assert_eq!(elements(&server, "/array/w/rain?select=3:").await, json!([[3.0, 0.5], [4.0, 0.5], [5.0, 0.5]]));
+}
+
+#[tokio::test]
+async fn bad_forms_change_nothing() {
+    let server = weather(Settings::default(), 3).await;
+    let before = server.all().await;
+    let all = steps(&[3]);
+    let whole = form(&all);
+    let unnamed = String::from_utf8_lossy(&form(&[("time", Vec::new())])).replace("; name=\"time\"", "").into_bytes();
+    let twice = form(&[all.clone(), vec![all[0].clone()]].concat());
+    let long = form(&[vec![("time", [all[0].1.clone(), vec![0; 8]].concat())], all[1..].to_vec()].concat());
+    for (body, kind) in [
+        (whole[..whole.len() - 5].to_vec(), ProblemType::InvalidBody),
+        (whole[..whole.len() / 2].to_vec(), ProblemType::InvalidBody),
+        (Vec::new(), ProblemType::InvalidBody),
+        ([&whole[..], b"--XbX--\r\n"].concat(), ProblemType::InvalidBody),
+        (unnamed, ProblemType::InvalidBody),
+        (twice, ProblemType::InvalidBody),
+        (long, ProblemType::BodyShapeMismatch),
+        (form(&[("time", b"no file".to_vec())]), ProblemType::InvalidBody),
+        (form(&[]), ProblemType::DatasetMismatch),
+        (form(&all[1..]), ProblemType::DatasetMismatch),
+        (form(&[all.clone(), vec![("snow", npy("<i8", &[1], &longs(&[1])))]].concat()), ProblemType::DatasetMismatch),
+        (form(&steps(&[2])), ProblemType::DiscontinuousCoordinate),
+    ] {
+        let answer = server.request(Method::POST, "/node/w?append=time", &FORM, body).await;
+        assert!(!answer.problem(kind).detail.is_empty());
+    }
+    let long = format!("multipart/form-data; boundary={}", "b".repeat(71));
+    for kind in ["multipart/form-data", "multipart/form-data; boundary=", &long] {
+        let headers = [("content-type", kind)];
+        let answer = server.request(Method::POST, "/node/w?append=time", &headers, whole.clone()).await;
+        assert!(answer.problem(ProblemType::InvalidHeader).detail.contains("boundary"));
+    }
+    assert_eq!(server.all().await, before);
+}
+
 #[tokio::test]
 async fn missing_and_unexpected_arrays_are_named() {
     let server = weather(Settings::default(), 3).await;

@@ -12,7 +12,7 @@ use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use super::{BODY_FORMATS, PointsError};
+use super::{super::form::FormError, BODY_FORMATS, PointsError};
 use crate::{error::ApiError, request_body::FORM_MEDIA_TYPE};
 
 /// Errors of decoding the elements in a request body.
@@ -104,8 +104,11 @@ pub(crate) enum DecodeError {
     /// The `.npz` file is invalid.
     #[error(transparent)]
     Archive(#[from] NpzError),
-    /// The `.npz` file has two arrays of one name.
-    #[error("the .npz file has the array {name:?} twice")]
+    /// The form is invalid.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// The body has two arrays of one name.
+    #[error("the body has the array {name:?} twice")]
     RepeatedMember {
         /// The name.
         name: String,
@@ -197,7 +200,9 @@ impl From<DecodeError> for ApiError {
             DecodeError::Points(PointsError::Type { .. } | PointsError::Shape { .. } | PointsError::TooMany { .. }) => {
                 (ProblemType::InvalidSelection, Members::default())
             }
+            DecodeError::Form(FormError::Boundary) => return Self::invalid_header("Content-Type", detail),
             DecodeError::Lengths { .. }
+            | DecodeError::Form(_)
             | DecodeError::Points(PointsError::Ended { .. })
             | DecodeError::Archive(_)
             | DecodeError::RepeatedMember { .. }

@@ -60,6 +60,7 @@ async fn decode_test_body(
     let piece_len: Vec<_> =
         test_body.bytes.chunks(test_body.piece_len).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let body = ElementsBody {
+        boundary: None,
         media_type: Some(test_body.media_type.to_owned()),
         size: test_body.size,
         stream: stream::iter(piece_len).boxed(),
@@ -396,6 +397,7 @@ fn what_the_client_is_told() {
 fn upload_errors_are_preserved() {
     let failing = stream::iter([Ok(Bytes::from_static(b"ab")), Err(StoreError::Upload(UploadError::TimedOut))]);
     let body = ElementsBody {
+        boundary: None,
         media_type: None,
         size: None,
         stream: failing.boxed(),
