@@ -32,8 +32,9 @@ use crate::{
         layout::ChunkedRegion,
         merge::merge_partial_chunks,
         receive::receive,
-        region::{MAX_CHUNKS, check_chunks},
+        region::check_chunks,
         source::ElementSource,
+        split::MAX_CHUNKS,
     },
 };
 

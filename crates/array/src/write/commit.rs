@@ -16,7 +16,7 @@ use super::{
     error::WriteError,
     merge,
     receive::ReceivedChunks,
-    region,
+    split,
 };
 use crate::{
     context::Context,
@@ -288,7 +288,7 @@ async fn replan(
         (stores_alike(old, new) && now == **selection).then(|| Arc::new(now))
     };
     let layout = match still() {
-        Some(now) => region::layout(&target.context, &resolved.array, &now).await?,
+        Some(now) => split::layout(&target.context, &resolved.array, &now).await?,
         None => None,
     };
     match layout {

@@ -13,7 +13,6 @@ use zarrd_meta::{
     selection::{DimensionSelection, Region},
 };
 
-use self::points::TouchedChunk;
 use crate::grid::dimension::{ChunkDimProjection, DimIndexer};
 
 /// A region with at least one element, split by the grid of its array.
@@ -23,6 +22,9 @@ pub(crate) struct ChunkedRegion {
     /// The chunks of points, in place of those that the pieces of one axis have by their numbers; `None` for a region.
     points: Option<Vec<TouchedChunk>>,
 }
+
+/// The index in the grid, and the shape, of a chunk with points.
+type TouchedChunk = (Vec<u64>, Vec<u64>);
 
 /// One dimension.
 #[derive(Debug, PartialEq, Eq)]

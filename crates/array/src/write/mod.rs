@@ -23,3 +23,4 @@ pub(crate) mod receive;
 pub(crate) mod region;
 mod repeated;
 pub(crate) mod source;
+pub(crate) mod split;

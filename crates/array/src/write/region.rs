@@ -8,15 +8,14 @@ use zarrd_meta::{
     selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection},
 };
 use zarrd_operations::WriteReport;
-use zarrd_store::MAX_COMMIT_CHANGES;
 
 use super::{
     commit::{self, WriteKind, WriteTarget},
     encode::WriteContext,
     error::WriteError,
-    layout::ChunkedRegion,
     receive,
     source::ElementSource,
+    split::{self, MAX_CHUNKS},
 };
 use crate::{
     context::Context,
@@ -24,15 +23,7 @@ use crate::{
     error::ArrayError,
     grid::dimension::DimIndexer,
     node::{array::Array, resolved::ResolvedArray},
-    work::STEPS_PER_INNER_CHUNK,
 };
-
-/// The most chunks that one write touches. They are committed together, with documents.
-pub(crate) const MAX_CHUNKS: u64 = 100_000;
-const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
-
-/// The number of points up to which they are sorted on the runtime's own thread.
-const INLINE_POINTS: usize = 1024;
 
 /// A planned write of a region, or of points. Only metadata was read.
 #[derive(Debug)]
@@ -75,7 +66,7 @@ impl RegionWrite {
     /// Writes the elements, which all become visible in one commit, or not at all. Memory does not grow with their
     /// number.
     pub async fn execute(self, elements: ElementSource) -> Result<WriteReport, WriteError> {
-        let layout = layout(&self.context, &self.resolved.array, &self.selection).await?;
+        let layout = split::layout(&self.context, &self.resolved.array, &self.selection).await?;
         let Some(layout) = layout else {
             receive::expect_no_elements(elements).await?;
             return Ok(commit::empty_report(&self.resolved));
@@ -88,30 +79,6 @@ impl RegionWrite {
         }
         let kind = WriteKind::Region(&self.request, &self.selection);
         commit::commit(&target, &self.target, self.resolved, &kind, received).await
-    }
-}
-
-/// Splits a selection of an array; `None` if it is empty.
-pub(crate) async fn layout(
-    context: &Context,
-    array: &Array,
-    selection: &Arc<ResolvedSelection>,
-) -> Result<Option<ChunkedRegion>, ArrayError> {
-    match &**selection {
-        ResolvedSelection::Region(region) => Ok(ChunkedRegion::new(region, array.model())),
-        ResolvedSelection::Stack(_) => Err(ArrayError::Misplaced { path: array.path().clone() }),
-        ResolvedSelection::Points(points) if points.len <= INLINE_POINTS => {
-            ChunkedRegion::of_points(points, array.model(), MAX_CHUNKS)
-        }
-        ResolvedSelection::Points(points) => {
-            let steps = (points.len as u64).saturating_mul(STEPS_PER_INNER_CHUNK);
-            let (array, selection) = (array.clone(), selection.clone());
-            let split = move || match &*selection {
-                ResolvedSelection::Points(points) => ChunkedRegion::of_points(points, array.model(), MAX_CHUNKS),
-                ResolvedSelection::Region(_) | ResolvedSelection::Stack(_) => Ok(None),
-            };
-            context.run_blocking(steps, split).await
-        }
     }
 }
 

@@ -94,6 +94,23 @@ async fn conflicting_chunks_are_retried() {
 }
 
 #[tokio::test]
+async fn conflicting_chunks_with_points_are_retried() {
+    let path = NodePath::parse("/a").unwrap();
+    let points = || [5, -2, 5, 0].iter().map(|&at| vec![at]).collect();
+    for (key, value, conflicts) in
+        [("a/c/1", Bytes::from_static(&[5; 4]), 3), ("a/zarr.json", document("something"), 0)]
+    {
+        let (_, arrays) = interfering_store(key, value, 3).await;
+        let write = arrays.write_points(&path, None, points(), Precondition::none()).await.unwrap();
+        let bytes = futures::stream::iter([Ok(Bytes::from_static(&[6, 7, 8, 9]))]);
+        let report = write.execute(ElementSource::Fixed(Box::pin(bytes))).await.unwrap();
+        assert_eq!((report.chunks_written, report.conflicts_retried), (2, conflicts));
+        let other = if conflicts == 0 { 1 } else { 5 };
+        assert_eq!(read(&arrays).await, [9, 1, 1, 1, other, 8, 7, other]);
+    }
+}
+
+#[tokio::test]
 async fn gives_up_when_chunk_keeps_changing() {
     let (store, arrays) = interfering_store("a/c/1", Bytes::from_static(&[5; 4]), u64::MAX).await;
     let error = write(&arrays, "2:6").await.unwrap_err();

@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// The index in the grid, and the shape, of a chunk with points.
-pub(super) type TouchedChunk = (Vec<u64>, Vec<u64>);
-
 impl ChunkedRegion {
     /// Splits points; `None` if there is none. Of several points at one element, the last counts. Fails if they lie in
     /// more than `limit` chunks.
