@@ -15,39 +15,7 @@ use parking_lot::Mutex;
 use zarrd_store::ByteStream;
 use zarrd_wire::elements::npz::{MAX_MEMBER_NAME, MAX_MEMBERS};
 
-use super::decode::DecodeError;
-
-/// The longest boundary in bytes (RFC 2046, section 5.1.1).
-const MAX_BOUNDARY: usize = 70;
-
-/// The most bytes of the headers of a part, or before the first.
-const MAX_HEADERS: u64 = 16 << 10;
-
-/// Errors of a form.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FormError {
-    /// The media type has no boundary, or one that is too long.
-    #[error("multipart/form-data needs a boundary of at most {MAX_BOUNDARY} bytes")]
-    Boundary,
-    /// A delimiter or header is malformed, or missing at the end of the body.
-    #[error("the form is malformed: {0}")]
-    Malformed(#[source] multer::Error),
-    /// The headers of a part are too long.
-    #[error("the headers of a part of the form have more than {MAX_HEADERS} bytes")]
-    Headers,
-    /// A part has no name, or one that is too long.
-    #[error("part {number} of the form has no name of at most {MAX_MEMBER_NAME} bytes")]
-    Name {
-        /// The number of the part, from 1.
-        number: usize,
-    },
-    /// There are too many parts.
-    #[error("the form has more than {MAX_MEMBERS} parts")]
-    TooMany,
-    /// Bytes follow the form.
-    #[error("bytes follow the end of the form")]
-    Trailing,
-}
+use super::decode::{DecodeError, FormError, MAX_BOUNDARY, MAX_HEADERS};
 
 /// Reads the parts of a form.
 pub(super) struct FormReader {

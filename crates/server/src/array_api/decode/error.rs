@@ -12,7 +12,10 @@ use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use super::{super::form::FormError, BODY_FORMATS, PointsError};
+use super::{
+    BODY_FORMATS,
+    part_errors::{FormError, PointsError},
+};
 use crate::{error::ApiError, request_body::FORM_MEDIA_TYPE};
 
 /// Errors of decoding the elements in a request body.

@@ -10,6 +10,7 @@ mod conversion;
 mod error;
 mod json;
 mod npy;
+mod part_errors;
 mod points;
 mod raw;
 mod transcoder;
@@ -21,7 +22,8 @@ mod tests;
 pub(crate) use conversion::Conversions;
 pub(crate) use error::DecodeError;
 pub(crate) use npy::peek_header;
-pub(crate) use points::{DecodedPoints, PointsError, decode_points};
+pub(crate) use part_errors::{FormError, MAX_BOUNDARY, MAX_HEADERS};
+pub(crate) use points::{DecodedPoints, decode_points};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};

@@ -9,6 +9,7 @@ use zarrd_meta::{data_type::DataType, limits::MAX_RANK, selection::MAX_POINTS};
 use super::{
     DecodeContext, DecodeError,
     npy::{Remainder, byte_len, read_head},
+    part_errors::PointsError,
 };
 use crate::{app::App, request_body::ElementsBody};
 
@@ -20,35 +21,6 @@ const COORDINATE_SIZE: u64 = 64;
 
 /// The names of the types of coordinates.
 const INTEGERS: [&str; 8] = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"];
-
-/// Errors of the points in a body.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PointsError {
-    /// The coordinates are not whole numbers.
-    #[error("the points are of the type {found}, but their coordinates are whole numbers")]
-    Type {
-        /// Their data type.
-        found: String,
-    },
-    /// There are no rows of coordinates.
-    #[error("the points have shape {found:?}, but a row of coordinates for each point is expected")]
-    Shape {
-        /// Their shape.
-        found: Vec<u64>,
-    },
-    /// There are too many points.
-    #[error("there are {found} points, but {MAX_POINTS} are the most of a request")]
-    TooMany {
-        /// Their number.
-        found: u64,
-    },
-    /// The body ends within the points.
-    #[error("the body ends within its points, which have {expected} bytes")]
-    Ended {
-        /// Their length in bytes.
-        expected: u64,
-    },
-}
 
 /// The coordinates of points, with the memory that writing them takes.
 pub(crate) struct DecodedPoints {
