@@ -77,7 +77,7 @@ pub(super) struct ReadCoordinate {
 /// A coordinate as it was used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoordinateVersion {
-    /// That of the coordinate, or of the level of an image that has it.
+    /// The path of the coordinate, or of the level of an image that has it.
     path: NodePath,
     dialect: Dialect,
     of: VersionOf,

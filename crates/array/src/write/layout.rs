@@ -1,7 +1,7 @@
 //! A region split into parts of chunks, and into windows: the parts of it that are received at a time.
 //!
-//! The part of a chunk that is in a window is computed from the two alone, as often as needed, so nothing has to be
-//! remembered of parts that are pending.
+//! The part of a chunk that is in a window is computed from the two alone, as often as needed, so nothing is stored
+//! of parts that are pending.
 
 mod points;
 
@@ -56,7 +56,7 @@ pub(crate) struct ChunkPart {
     pub(crate) position: Vec<u64>,
     /// The chunk's shape, as stored.
     pub(crate) shape: Vec<u64>,
-    /// The indices within the chunk, with their positions in the window; for points, those of its elements in C order.
+    /// The indices within the chunk, with their positions in the window; for points, the indices of its elements in C order.
     pub(crate) selection: Vec<DimIndexer>,
     /// The coverage of the chunk by the whole region.
     pub(crate) coverage: Coverage,

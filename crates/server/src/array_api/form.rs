@@ -103,7 +103,7 @@ fn decode_error(error: multer::Error) -> DecodeError {
 }
 
 impl FormSource {
-    /// Begins a step of the reader, which first looks at what it has.
+    /// Starts a step of the reader, which first parses what it has.
     fn start(&mut self, of_headers: Option<u64>) {
         (self.is_due, self.of_headers) = (false, of_headers);
     }

@@ -15,7 +15,7 @@ use crate::{metadata::error::NodeError, node::keys::join_key};
 /// The largest documents, in bytes, that are searched on the request's own thread.
 const INLINE: u64 = 64 << 10;
 
-/// The most images with numbers for names that are looked for in a group.
+/// The maximum number of images with numbers for names that are read in a group.
 const MAX_NUMBERED: usize = 4096;
 
 impl SnapshotReader<'_> {
