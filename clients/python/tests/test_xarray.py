@@ -272,7 +272,13 @@ def test_functions_equal_or_raise(url: str, data: Any) -> None:
         except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
             continue
         found, expected = act(found), after
-    xr.testing.assert_identical(found.copy(deep=True).compute(), expected.compute())
+    try:
+        loaded = found.copy(deep=True).compute()
+    except ValueError as error:
+        # xarray cannot decode no dates at all of a calendar, whatever the engine.
+        assert "empty sequence" in str(error) and any(not each.size for each in expected.variables.values())
+        return
+    xr.testing.assert_identical(loaded, expected.compute())
     function = data.draw(st.sampled_from(FUNCTIONS))
     dims = data.draw(
         st.one_of(st.none(), st.lists(st.sampled_from(sorted(map(str, expected.dims)) or ["none"]), unique=True))
