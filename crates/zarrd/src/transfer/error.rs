@@ -1,6 +1,11 @@
 //! Errors of transfers, and their scope: one key or all of them.
 
-use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
+use std::{
+    io,
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use zarrd_store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
 use zarrd_store_dir::FileError;
@@ -149,7 +154,7 @@ pub(crate) enum TransferError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The directory to be imported does not exist.
-    #[error("{} is not a directory", directory.display())]
+    #[error("{} is not a directory{}", directory.display(), importer(directory))]
     NotADirectory {
         /// The directory.
         directory: PathBuf,
@@ -216,6 +221,19 @@ pub(crate) enum TransferError {
         #[source]
         source: io::Error,
     },
+}
+
+/// The extensions of files that the Python package imports.
+const PYTHON_IMPORTS: [&str; 13] =
+    ["nc", "nc4", "cdf", "netcdf", "h5", "hdf5", "he5", "grib", "grib2", "grb", "grb2", "csv", "tsv"];
+
+/// What imports a file of this name in place of a directory, as the end of a message.
+fn importer(path: &Path) -> String {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match PYTHON_IMPORTS.iter().any(|known| known.eq_ignore_ascii_case(extension)) {
+        true => format!("; the Python package zarrd imports such files: `python -m zarrd import {}`", path.display()),
+        false => String::new(),
+    }
 }
 
 /// A prefix in a message.

@@ -177,6 +177,19 @@ fn store_is_not_imported_into_itself() {
 }
 
 #[test]
+fn import_of_a_file_names_the_command_of_the_python_package() {
+    let dir = TestDir::new();
+    for file in ["forecast.grib2", "x.NC"] {
+        dir.write(file, "");
+        let command = format!("`python -m zarrd import {file}`");
+        dir.fails(&["import", file], 2, &["is not a directory; the Python package", &command]);
+    }
+    dir.write("x.zip", "");
+    dir.fails(&["import", "x.zip"], 2, &["x.zip is not a directory\n"]);
+    assert!(!dir.path("zarrd-data").exists());
+}
+
+#[test]
 fn export_needs_a_new_or_empty_directory() {
     let dir = TestDir::new();
     dir.write("tree/zarr.json", "{}");
