@@ -246,6 +246,8 @@ with tempfile.TemporaryDirectory() as data:
             listed = members(directory.json(f"/node/{store}"))
             unlisted = remote.json(f"/node/{store}")
             check("members", store, unlisted if isinstance(unlisted, str) else members(unlisted), listed)
+            pages = [server.json(f"/node/{store}?include=source&limit=1000") for server in (directory, remote)]
+            check("pages", store, *(page if isinstance(page, str) else sorted(page["node"]["members"]) for page in pages))
         for path, ome in images_below(pathlib.Path(data)):
             check_image(directory, "directory", path, ome)
             check_image(remote, "web server", path, ome)

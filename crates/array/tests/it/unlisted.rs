@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use zarrd_array::{ArrayError, Arrays, Depth, NodeError, Options};
+use zarrd_array::{ArrayError, Arrays, Depth, MemberPage, NodeError, Options};
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ServedStore, StoreError, StoreWrapper,
-    WriteableStore,
+    Cursor, Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ServedStore, StoreError,
+    StoreWrapper, WriteableStore,
 };
 
 /// A store whose listings fail.
@@ -61,6 +61,21 @@ impl Both {
 
     async fn tree(&self, at: &str, depth: Depth) -> Result<Value, NodeError> {
         tree(&self.unlisted, at, depth).await
+    }
+
+    /// The names of members, read in pages.
+    async fn pages(&self, at: &str, limit: usize) -> Result<Vec<String>, NodeError> {
+        let (mut names, mut cursor): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
+        loop {
+            let page = MemberPage { limit, cursor };
+            let found = self.unlisted.hierarchies().members(&NodePath::parse(at).unwrap(), None, &page, None).await?;
+            let node = found.node.info.zom.to_text().to_value().unwrap();
+            names.extend(node["members"].as_object().unwrap().keys().cloned());
+            cursor = found.next;
+            if cursor.is_none() {
+                return Ok(names);
+            }
+        }
     }
 
     /// The tree, which is the same with listings.
@@ -279,6 +294,33 @@ async fn images_of_bioformats2raw_are_named_or_numbered() {
     }
     let all = both.same("/numbered", Depth::All).await;
     assert_eq!(all["members"].as_object().map(serde_json::Map::len), Some(70));
+}
+
+#[tokio::test]
+async fn pages_have_the_members_that_documents_name() {
+    let layout = group(json!({"ome": {"bioformats2raw.layout": 3}}));
+    let both = Both::of(&[
+        ("g/zarr.json", consolidated(&["a", "b", "c", "d", "missing", "z"])),
+        ("layout/zarr.json", layout),
+        ("layout/OME/zarr.json", group(json!({"ome": {"series": ["2", "0", "1"]}}))),
+        ("bare/zarr.json", group(json!({}))),
+    ])
+    .await;
+    for name in ["g/a", "g/b", "g/c", "g/d", "g/z", "layout/0", "layout/1", "layout/2"] {
+        both.set(&format!("{name}/zarr.json"), &array()).await;
+    }
+    for limit in [1, 2, 3, 100] {
+        assert_eq!(both.pages("/g", limit).await.unwrap(), ["a", "b", "c", "d", "z"], "{limit}");
+        assert_eq!(both.pages("/layout", limit).await.unwrap(), ["0", "1", "2", "OME"], "{limit}");
+        let bare = both.pages("/bare", limit).await;
+        assert!(matches!(bare, Err(NodeError::Store(StoreError::Unsupported { what: "listings" }))), "{bare:?}");
+    }
+    let page = |cursor| MemberPage { limit: 2, cursor };
+    let unlisted = both.unlisted.hierarchies();
+    let cursor = unlisted.members(&NodePath::parse("/g").unwrap(), None, &page(None), None).await.unwrap().next;
+    assert!(cursor.is_some());
+    let other = unlisted.members(&NodePath::parse("/layout").unwrap(), None, &page(cursor), None).await;
+    assert!(matches!(other, Err(NodeError::Store(StoreError::InvalidCursor))), "a cursor of another group");
 }
 
 #[tokio::test]

@@ -49,7 +49,12 @@ pub(crate) async fn walk_page(
 impl Walker<'_> {
     /// A page of the entries directly below a prefix, and where the next one starts.
     async fn list_page(&mut self, prefix: &Prefix, page: PageRequest) -> Result<(Listed, Option<Cursor>), NodeError> {
-        let (listed, cursor) = list(self.context, prefix, &page).await?;
+        let (listed, cursor) = match list(self.context, prefix, &page).await {
+            Err(NodeError::Store(StoreError::Unsupported { .. })) if self.reader.is_unlisted(prefix) => {
+                return self.reader.named_page(prefix, &page).await;
+            }
+            found => found?,
+        };
         self.reader.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
         Ok((listed, cursor))
     }

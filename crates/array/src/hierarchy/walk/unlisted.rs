@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use zarrd_store::{Key, Listing, PageRequest, Prefix, StoreError};
+use zarrd_store::{Cursor, CursorSigner, Key, Listing, ListingKind, PageRequest, Prefix, StoreError};
 
 use super::{
     listing::Listed,
@@ -47,6 +47,26 @@ impl SnapshotReader<'_> {
         self.search(prefix).await?;
         let names = self.named.below(prefix).unwrap_or_default();
         Ok(Listed { prefixes: names.into_iter().collect(), keys: Vec::new() })
+    }
+
+    /// A page of the names directly below a prefix that documents of groups name, and where the next one starts.
+    ///
+    /// Fails with [`StoreError::Unsupported`] if they name none.
+    pub(super) async fn named_page(
+        &mut self,
+        prefix: &Prefix,
+        page: &PageRequest,
+    ) -> Result<(Listed, Option<Cursor>), NodeError> {
+        self.check_children(prefix).await?;
+        // A cursor is a name in these documents, so it needs no secret.
+        let signer = CursorSigner::new(0);
+        let after = page.cursor.as_ref().map(|cursor| signer.verify(ListingKind::Dir, prefix, cursor)).transpose()?;
+        let named = self.named_children(prefix).await?.prefixes.into_iter();
+        let mut rest = named.filter(|name| after.as_ref().is_none_or(|after| name > after));
+        let prefixes: Vec<String> = rest.by_ref().take(page.limit()).collect();
+        let last = prefixes.last().filter(|_| rest.next().is_some());
+        let cursor = last.map(|last| signer.sign(ListingKind::Dir, prefix, last));
+        Ok((Listed { prefixes, keys: Vec::new() }, cursor))
     }
 
     /// Searches the documents of the groups at and above a prefix for names, unless they were searched before.
