@@ -1230,12 +1230,12 @@ const checks = {
     assert.deepEqual(await json("/array/first"), [[1, 2, 3], [4, 5, 6]]);
   },
 
-  // Of a hundred channels without windows some are shown, and of the wells of a large plate; the page says that there are more.
+  // An image whose level is in a group, as ngff-zarr writes them. Of a hundred channels without windows some are shown, and of the wells of a large plate; the page says that there are more.
   async manyMembers() {
     const axes = [{ name: "c", type: "channel" }, { name: "y", type: "space" }, { name: "x", type: "space" }];
-    const ome = { version: "0.5", multiscales: [{ axes, datasets: [{ path: "0" }] }], omero: { channels: Array.from({ length: 100 }, () => ({})) } };
+    const ome = { version: "0.5", multiscales: [{ axes, datasets: [{ path: "scale0/image" }] }], omero: { channels: Array.from({ length: 100 }, () => ({})) } };
     await send("PUT", "/node/many", { zarr_format: 3, node_type: "group", attributes: { ome } });
-    await put("many/0", Uint16Array.from({ length: 400 }, (_, at) => at % 4), [100, 2, 2], "uint16", [100, 2, 2]);
+    await put("many/scale0/image", Uint16Array.from({ length: 400 }, (_, at) => at % 4), [100, 2, 2], "uint16", [100, 2, 2]);
     const wells = Array.from({ length: 20_000 }, (_, at) => ({ path: `${"ABCD"[at % 4]}/${at >> 2}`, rowIndex: at % 4, columnIndex: at >> 2 }));
     const members = Object.fromEntries([..."ABCD"].map((row) => [row, { zarr_format: 3, node_type: "group" }]));
     await send("PUT", "/node/plate", { zarr_format: 3, node_type: "group", attributes: { ome: { version: "0.5", plate: { wells } } }, members });

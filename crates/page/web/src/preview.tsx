@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { arrayUrl, request } from "./api";
 import { integer } from "./format";
 import { useAsync } from "./hooks";
+import { described } from "./members";
 import { join, type ArrayNode, type GroupNode } from "./node";
 import { imageOf } from "./ome";
 import { Failure, Name } from "./parts";
@@ -9,14 +10,19 @@ import { Failure, Name } from "./parts";
 /** The longest side of a picture, in pixels. */
 const SIDE = 1024;
 
+/** The most levels that are looked at. */
+const MAX_LEVELS = 20;
+
 /** The most channels that are shown. */
 const MAX_CHANNELS = 32;
 
 /** An image of OME-Zarr with channels: their added colours, of the finest level that fits on a screen. */
 export function Preview({ node, arrays }: { node: GroupNode; arrays: ArrayNode[] }) {
   const { axes, channels, levels: paths } = imageOf(node);
-  const levels = paths.map((path) => arrays.find((array) => array.path === join(node.path, path)));
-  const fits = (array: ArrayNode | undefined) => array !== undefined && array.shape.slice(-2).every((extent) => extent <= SIDE);
+  // Levels may be in groups of their own.
+  const { value } = useAsync(() => Promise.all(paths.slice(0, MAX_LEVELS).map((path) => levelAt(join(node.path, path), arrays))), [node, arrays.length]);
+  const levels = value ?? [];
+  const fits = (array: ArrayNode | null) => array?.shape.slice(-2).every((extent) => extent <= SIDE);
   const level = levels.findIndex(fits);
   const array = levels[level];
   const named = axes.findIndex(({ name, type }) => type === "channel" || name === "c");
@@ -45,6 +51,11 @@ export function Preview({ node, arrays }: { node: GroupNode; arrays: ArrayNode[]
       </div>
     </section>
   );
+}
+
+async function levelAt(path: string, arrays: ArrayNode[]): Promise<ArrayNode | null> {
+  const found = arrays.find((array) => array.path === path) ?? (await described(path).catch(() => null));
+  return found?.type === "array" ? found : null;
 }
 
 function Picture({ url }: { url: string }) {
