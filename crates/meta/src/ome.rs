@@ -11,7 +11,7 @@ use crate::{json::Json, limits::MAX_RANK};
 /// The most levels and channels of an image that are read.
 const MAX_LISTED: usize = 1024;
 
-/// The longest text of the description of an image, and of that of its channels, that is parsed; parsed values take many
+/// The longest text of the description of an image, and of its channels, that is parsed; parsed values take many
 /// times the memory of their texts.
 const MAX_MEMBER_BYTES: usize = 1 << 20;
 
@@ -107,7 +107,7 @@ fn axis(axis: &Value) -> Axis {
     }
 }
 
-/// A level, whose transformation is followed by that of the whole image.
+/// A level, whose transformation is followed by the one of the whole image.
 fn level(dataset: &Value, image: &Value) -> Option<Level> {
     let path = text(dataset.get("path"))?;
     let (scale, translation) = transformation(dataset);

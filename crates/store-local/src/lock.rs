@@ -30,7 +30,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// That of a lock file with this metadata.
+    /// The origin of a lock file with this metadata.
     fn of(file: &File, metadata: &Metadata) -> Self {
         let (_, inode) = read(file);
         if inode.is_some_and(|inode| inode != metadata.ino()) { Self::Copied } else { Self::Here }

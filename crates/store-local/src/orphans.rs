@@ -13,7 +13,7 @@ use crate::{
     values::Directory,
 };
 
-/// The time that orphaned files are kept while the store is open. A clock may be wrong for longer than that, and orphans
+/// The time that orphaned files stay while the store is open. A clock may be wrong for longer than that, and orphans
 /// appear when a store is opened, so this is measured from then on: a store that is opened again keeps them anew.
 pub(crate) const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 

@@ -85,7 +85,7 @@ struct Summary {
     ok: bool,
     keys: u64,
     bytes: u64,
-    /// Only of a command that goes on.
+    /// Only of a command that was resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     present: Option<u64>,
     skipped: u64,

@@ -169,7 +169,7 @@ async fn store_survives_any_sequence_of_full_disks() {
 /// Small values are in the index alone, so a write of its own may be the one that finds no space, in the background and
 /// while nothing waits to be applied. Writers who go on leave it none of what is freed.
 #[tokio::test(flavor = "multi_thread")]
-async fn small_values_that_filled_a_disk_are_erased_beside_their_writers() {
+async fn small_values_that_filled_a_disk_are_erased_while_others_are_written() {
     const WRITERS: u64 = 8;
     let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 128) else { return };
     let server = Arc::new(Launch::of(format_args!("sled:{}", disk.store().display())).start());

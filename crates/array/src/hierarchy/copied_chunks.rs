@@ -34,7 +34,7 @@ pub(super) struct CopiedChunks {
 /// The stored chunks of a hierarchy.
 #[derive(Default)]
 pub(super) struct ListedChunks {
-    /// The key of each that is copied as it is, and that of its copy.
+    /// The key of each that is copied unchanged, and the key of its copy.
     copied: Vec<(Key, Key)>,
     /// The arrays whose elements are written anew.
     rewritten: Vec<RewrittenArray>,

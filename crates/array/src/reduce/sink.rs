@@ -26,7 +26,7 @@ pub(crate) struct ReductionSink {
     make: Box<MakePartial>,
     decode: Option<Arc<dyn ElementMap>>,
     fill: Elements,
-    /// The fill value, decoded when it is first needed: if it is that of no element, it may be a time out of range.
+    /// The fill value, decoded when it is first needed: if no element has it, it may be a time out of range.
     decoded_fill: OnceLock<Elements>,
     grid: Arc<GroupGrid>,
     most: usize,

@@ -35,7 +35,7 @@ pub struct Unconvertible {
 /// The chunks of a converted array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkPolicy {
-    /// Those of the original, under the same keys.
+    /// The chunks of the original, under the same keys.
     Preserve,
     /// The same bytes under the keys that the dialect prefers, for new or copied chunks.
     Preferred,

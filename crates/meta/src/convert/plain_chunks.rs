@@ -19,7 +19,7 @@ pub(super) struct PlainChunks {
     pub(super) locations: CodecLocations,
 }
 
-/// True if the chunks of an array are those of its conversion, with the same bytes; false if the elements have to be
+/// True if an array and its conversion have the same chunks, with the same bytes; false if the elements have to be
 /// written anew.
 pub fn keeps_chunks(original: &ArrayModel, converted: &ArrayModel) -> bool {
     original.grid.regular_shape() == converted.grid.regular_shape()
@@ -27,7 +27,7 @@ pub fn keeps_chunks(original: &ArrayModel, converted: &ArrayModel) -> bool {
 }
 
 impl PlainChunks {
-    /// The chunks as they are stored. Fails if they are in shards, or of different shapes.
+    /// The stored chunks. Fails if they are in shards, or of different shapes.
     pub(super) fn stored(source: &Source<'_>) -> Result<Self, Unrepresentable> {
         let (shape, codecs) = (source.chunk_shape()?, &source.model.codecs);
         if let Some(at) = codecs.iter().position(is_sharding) {

@@ -33,7 +33,7 @@ pub(super) struct PictureChannels {
     image: Image,
 }
 
-/// Finds the array that a query means: that of a level, if it names one, and otherwise that at the path itself. Names of
+/// Finds the array that a query means: a level, if it names one, and otherwise the array at the path itself. Names of
 /// the image's axes in the query become numbers of dimensions where the array does not name these.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ async fn number_axes(
 }
 
 impl PictureChannels {
-    /// The request for the channels of an array, and their colours. All other dimensions stay as they are selected.
+    /// The request for the channels of an array, and their colours. The selection of all other dimensions is unchanged.
     pub(super) fn select(
         &self,
         request: &ReadRequest,

@@ -13,7 +13,7 @@ async fn get(server: &TestServer, target: &str) -> TestResponse {
     server.get(&format!("/array/{target}"), &[]).await
 }
 
-/// One rule for times that datetime64[ns] does not have, wherever they are decoded: those of the selection decide.
+/// One rule for times that datetime64[ns] does not have, wherever they are decoded: the selected times decide.
 #[tokio::test]
 async fn times_outside_of_datetime64_are_texts() {
     let server = TestServer::new();

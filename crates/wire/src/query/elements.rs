@@ -29,7 +29,7 @@ pub const SEL: &str = "sel";
 pub const DECODE: &str = "decode";
 /// The dimension whose labels are returned instead of the elements.
 pub const LABELS: &str = "labels";
-/// The level of an image, of which the path is that of its group.
+/// The level of an image, whose group is at the path.
 pub const LEVEL: &str = "level";
 /// The channels of an image that a picture shows, each in its colour: their indices, or `active`.
 pub const CHANNELS: &str = "channels";

@@ -79,7 +79,7 @@ fn codec_in_a_shard_that_the_dialect_does_not_have_is_named_by_its_place() {
 }
 
 #[test]
-fn chunks_that_both_dialects_have_are_kept() {
+fn chunks_that_both_dialects_have_are_copied_unchanged() {
     for document in
         [v3_with(json!({})), v3_with(json!({"codecs": [bytes(), {"name": "gzip", "configuration": {"level": 5}}]}))]
     {

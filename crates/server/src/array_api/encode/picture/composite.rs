@@ -46,7 +46,7 @@ pub(super) fn encode(
     png_file::of_samples((height, width), ColorType::Rgb, [&samples[..]])
 }
 
-/// The window of each channel: its own, or that of its finite values, which is never empty.
+/// The window of each channel: its own, or the range of its finite values, which is never empty.
 fn windows(slice: &ArraySlice, buffers: &[Elements], channels: &[ShownChannel], pixels: usize) -> Vec<(f64, f64)> {
     let mut limits = vec![(f64::INFINITY, f64::NEG_INFINITY); channels.len()];
     if channels.iter().any(|channel| channel.window.is_none()) {
@@ -66,7 +66,7 @@ fn windows(slice: &ArraySlice, buffers: &[Elements], channels: &[ShownChannel], 
     channels.iter().zip(limits).map(window).collect()
 }
 
-/// Visits each value with the number of its channel and that of its pixel.
+/// Visits each value with the numbers of its channel and its pixel.
 fn each_value(slice: &ArraySlice, buffers: &[Elements], pixels: usize, mut visit: impl FnMut(usize, usize, f64)) {
     let (mut channel, mut pixel) = (0, 0);
     for elements in buffers {
