@@ -7,15 +7,8 @@ Prints what differs, and a line of counts; the exit code is 1 if something diffe
 """
 
 import json
-import os
 import pathlib
-import socket
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
 import warnings
 
 import ml_dtypes
@@ -25,50 +18,9 @@ import zarr
 from zarr.codecs import BytesCodec, CastValue, GzipCodec, ScaleOffset, ShardingCodec, ZstdCodec
 from zarr.codecs import numcodecs as codecs
 
+from served import Server, check, finish
+
 warnings.simplefilter("ignore")
-counts, differing = {}, []
-
-
-def check(group, name, found, expected):
-    counts[group] = counts.get(group, 0) + 1
-    if found != expected:
-        differing.append(name)
-        print(f"DIFFERS {group} {name}\n  expected {expected!r:.300}\n  zarrd    {found!r:.300}")
-
-
-class Server:
-    def __init__(self, store):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.home = tempfile.TemporaryDirectory()
-        self.url = f"http://127.0.0.1:{port}"
-        access = [] if store.startswith("sled:") else ["--access", f"{self.home.name}/access"]
-        command = [os.path.abspath(os.environ["ZARRD"]), "serve", "--listen", f"127.0.0.1:{port}", "--store", store, *access]
-        self.process = subprocess.Popen(command, cwd=self.home.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(self.url + "/readyz", timeout=2).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        sys.exit("zarrd did not start")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def request(self, method, path, body=None):
-        headers = {"Content-Type": "application/octet-stream"} if body else {}
-        try:
-            with urllib.request.urlopen(urllib.request.Request(self.url + path, body, headers, method=method), timeout=60) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-
-    def json(self, path):
-        status, body = self.request("GET", path)
-        return json.loads(body) if status == 200 else f"{status} {body[:200]}"
 
 
 def plain(values):
@@ -216,5 +168,4 @@ with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as oth
     finally:
         server.stop()
         embedded.stop()
-print(f"{counts}; {len(differing)} differ" if differing else f"OK {counts}")
-sys.exit(bool(differing))
+finish()

@@ -12,65 +12,19 @@ import http.server
 import json
 import os
 import pathlib
-import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import threading
-import time
-import urllib.error
-import urllib.request
 import warnings
 
 import numpy as np
 import zarr
 from numcodecs import Blosc
 
+from served import Server, check, finish
+
 warnings.simplefilter("ignore")
-counts, differing = {}, []
 RNG = np.random.default_rng(7)
-
-
-def check(group, name, found, expected):
-    counts[group] = counts.get(group, 0) + 1
-    if found != expected:
-        differing.append(name)
-        print(f"DIFFERS {group} {name}\n  expected {expected!r:.300}\n  zarrd    {found!r:.300}")
-
-
-class Server:
-    def __init__(self, store):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.home = tempfile.TemporaryDirectory()
-        self.url = f"http://127.0.0.1:{port}"
-        command = [os.path.abspath(os.environ["ZARRD"]), "serve", "--listen", f"127.0.0.1:{port}", "--store", store]
-        command += ["--access", f"{self.home.name}/access"]
-        self.process = subprocess.Popen(command, cwd=self.home.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(self.url + "/readyz", timeout=2).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        sys.exit("zarrd did not start")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def get(self, path):
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=60) as answer:
-                return answer.read()
-        except urllib.error.HTTPError as error:
-            return f"{error.code} {error.read()[:300]!r}"
-
-    def json(self, path):
-        body = self.get(path)
-        return body if isinstance(body, str) else json.loads(body)
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
@@ -255,5 +209,4 @@ with tempfile.TemporaryDirectory() as data:
         directory.stop()
         remote.stop()
         web.shutdown()
-print(f"{counts}; {len(differing)} differ" if differing else f"OK {counts}")
-sys.exit(bool(differing))
+finish()

@@ -13,7 +13,7 @@ pub enum Purpose {
     Description,
 }
 
-/// Where the versions of many chunks of a distant store come from.
+/// The source of the versions of many chunks of a distant store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VersionSource {
     /// From listings, where these save requests. Those of some services are late.

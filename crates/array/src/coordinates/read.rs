@@ -85,7 +85,7 @@ pub struct CoordinateVersion {
     fingerprint: Option<u128>,
 }
 
-/// Where a coordinate is from.
+/// The source of a coordinate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum VersionOf {
     /// An array, and the labels of it that were read; `None` for all.

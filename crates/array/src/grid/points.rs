@@ -18,6 +18,14 @@ pub(crate) struct IndexedPoints {
     out: Vec<u64>,
 }
 
+/// The number in C order of an element among those within bounds, given its coordinates.
+pub(crate) fn number_within(at: impl IntoIterator<Item = u64>, bounds: &[Range<u64>]) -> u64 {
+    at.into_iter().zip(bounds).fold(0, |number, (at, bounds)| {
+        let length = bounds.end.saturating_sub(bounds.start);
+        number.saturating_mul(length).saturating_add(at.saturating_sub(bounds.start))
+    })
+}
+
 /// Points in the order of the chunks that they lie in.
 #[derive(Debug)]
 pub(crate) struct PointsByChunk {

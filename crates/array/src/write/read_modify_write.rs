@@ -13,6 +13,7 @@ use super::{
 use crate::{
     grid::{
         dimension::DimIndexer,
+        points::number_within,
         projection::{EdgePolicy, ElementSelection},
     },
     options::EmptyChunks,
@@ -199,14 +200,10 @@ fn inner_points(
         let axes = || at.iter().zip(grid.dimensions());
         let chunk: Vec<u64> =
             axes().map(|(&at, grid)| grid.chunk_index(at)).collect::<Option<_>>().ok_or(RewriteError::Misplaced)?;
-        let mut within = 0_u64;
-        for ((at, grid), &chunk) in axes().zip(&chunk) {
-            let bounds = grid.chunk_bounds(chunk).ok_or(RewriteError::Misplaced)?;
-            let length = bounds.end.saturating_sub(bounds.start);
-            within = within.saturating_mul(length).saturating_add(at.saturating_sub(bounds.start));
-        }
+        let bounds = axes().zip(&chunk).map(|((_, grid), &chunk)| grid.chunk_bounds(chunk));
+        let bounds: Vec<_> = bounds.collect::<Option<_>>().ok_or(RewriteError::Misplaced)?;
         let position = sharding.index_position(&chunk).ok_or(RewriteError::Misplaced)?;
-        inner.entry(position).or_default().push((within, out));
+        inner.entry(position).or_default().push((number_within(at.iter().copied(), &bounds), out));
     }
     Ok(inner)
 }

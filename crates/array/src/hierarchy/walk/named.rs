@@ -28,7 +28,7 @@ const LABELS: &str = "labels";
 const LAYOUT: &str = "bioformats2raw.layout";
 pub(super) const SERIES: &str = "OME";
 
-/// What the documents of a group name.
+/// The nodes that the documents of a group name.
 #[derive(Default)]
 pub(super) struct Found {
     /// The relative paths of nodes; `None` if the documents name none.
@@ -80,7 +80,7 @@ pub(super) fn groups_above(prefix: &Prefix) -> impl Iterator<Item = Prefix> + us
     ends.into_iter().filter_map(move |end| Prefix::parse(text.get(..end)?).ok())
 }
 
-/// What the documents of a group name.
+/// Finds the nodes that the documents of a group name.
 pub(super) fn named_nodes(texts: Vec<(Key, Bytes)>) -> Found {
     let mut all = Found::default();
     for (key, text) in texts {

@@ -12,7 +12,7 @@ use crate::{
     error::ArrayError,
     grid::{
         dimension::{ChunkDimProjection, DimIndexer},
-        points::PointsByChunk,
+        points::{PointsByChunk, number_within},
     },
 };
 
@@ -51,10 +51,7 @@ fn piece(points: &Points, numbers: &[usize], (bounds, shape): (&[Range<u64>], &[
     let index = |number: usize| {
         let start = number.saturating_mul(points.rank);
         let at = points.coordinates.get(start..start.saturating_add(points.rank)).unwrap_or_default();
-        at.iter().zip(bounds).fold(0_u64, |index, (at, bounds)| {
-            let length = bounds.end.saturating_sub(bounds.start);
-            index.saturating_mul(length).saturating_add(at.saturating_sub(bounds.start))
-        })
+        number_within(at.iter().copied(), bounds)
     };
     let mut pairs: Vec<(u64, u64)> = numbers.iter().map(|&number| (index(number), number as u64)).collect();
     pairs.sort_unstable_by_key(|&(index, out)| (index, Reverse(out)));
