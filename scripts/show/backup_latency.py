@@ -18,6 +18,7 @@ import time
 
 ZARRD, INDEX, DIRECTORY = sys.argv[1:4]
 PAIRS = int(sys.argv[4]) if len(sys.argv) > 4 else 15
+TARGET = sys.argv[5] if len(sys.argv) > 5 else DIRECTORY
 PORT = 18796
 VALUES = 20_000
 CLIENTS = [("GET", 4, 50)] + [("PUT", 2, 10)]
@@ -66,7 +67,7 @@ def command(kind):
     """Runs a command again and again until the time of a window is over."""
     until = time.time() + SECONDS
     while time.time() < until:
-        target = f"{DIRECTORY}/target"
+        target = os.path.join(TARGET, "target")
         arguments = {"backup": ["backup", target], "export": ["export", "", target]}[kind]
         done = subprocess.run([ZARRD, *arguments, "--server", f"http://127.0.0.1:{PORT}"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -88,7 +88,7 @@ pub async fn run_request<T: Send + 'static>(request: impl Future<Output = T> + S
 }
 
 /// Moves the current request to the threads of low priority, if [`run_request`] started it.
-pub(crate) async fn leave() {
+pub async fn leave() {
     if background().is_none() || LEAVES.try_with(|leaves| leaves.swap(true, Relaxed)) != Ok(false) {
         return;
     }

@@ -68,10 +68,14 @@ pub(crate) async fn end(
 }
 
 impl ReadSource {
-    /// The source that a query names: the id of a snapshot, or the store.
-    pub(crate) fn new(app: &App, snapshot: Option<&str>) -> Result<Self, ApiError> {
+    /// The source that a query names: the id of a snapshot, or the store. Snapshots are read by backups and exports, which
+    /// read everything, so their requests move to the threads of low priority.
+    pub(crate) async fn new(app: &App, snapshot: Option<&str>) -> Result<Self, ApiError> {
         let find = |text: &str| app.snapshots().get(text.parse().ok()?);
         let snapshot = snapshot.map(|text| find(text).ok_or_else(expired)).transpose()?;
+        if snapshot.is_some() {
+            zarrd_array::leave().await;
+        }
         Ok(Self { app: app.clone(), snapshot })
     }
 
@@ -105,8 +109,8 @@ impl FromRequestParts<App> for ReadSource {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let Some(text) = parts.uri.query() else { return Self::new(app, None) };
-        Self::new(app, query::parse_key_read(text)?.as_deref())
+        let Some(text) = parts.uri.query() else { return Self::new(app, None).await };
+        Self::new(app, query::parse_key_read(text)?.as_deref()).await
     }
 }
 

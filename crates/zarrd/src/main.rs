@@ -29,10 +29,12 @@ mod exit;
 mod hierarchy;
 mod logging;
 mod open;
+mod priority;
 mod served_tokens;
 mod signals;
 mod transfer;
 mod ui;
+mod writeback;
 
 use std::process::ExitCode;
 

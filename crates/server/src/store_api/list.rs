@@ -63,7 +63,7 @@ pub(crate) async fn list(
     let query = ListQuery { cursor: query.cursor.map(|cursor| session.unbind(&cursor)).transpose()?, ..query };
     let format = preferences.best(offered_formats(query.kind));
     let links = preferences.links();
-    let source = ReadSource::new(&app, query.snapshot.as_deref())?.listings(&prefix)?;
+    let source = ReadSource::new(&app, query.snapshot.as_deref()).await?.listings(&prefix)?;
     let listing = Listing { app, source, session, prefix, query };
     let mut response = match (listing.query.kind, format) {
         (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,

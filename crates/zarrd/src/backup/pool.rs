@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use zarrd_store::{ByteStream, StoreError, Version};
 
 use super::{BackupError, records::BackedUp};
+use crate::writeback;
 
 /// The beginning of the names of files that are not complete.
 const PARTIAL: &str = ".partial-";
@@ -66,6 +67,7 @@ impl Pool {
             file.write_all(&bytes).await.map_err(failed())?;
         }
         file.flush().await.map_err(failed())?;
+        writeback::start(&file);
         drop(file);
         tokio::fs::rename(&partial, &path).await.map_err(BackupError::io("rename", &partial))?;
         Ok((size, hash.digest()))

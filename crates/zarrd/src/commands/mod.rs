@@ -37,7 +37,7 @@ use crate::{
         ShareConfig, StatsConfig, TokenConfig,
     },
     error::Error,
-    logging, open,
+    logging, open, priority,
     transfer::TransferError,
 };
 
@@ -55,6 +55,10 @@ pub(crate) fn run(cli: Cli) -> Result<(), Error> {
     let file = ConfigFile::load(cli.config.as_deref())?;
     let filter = if matches!(cli.command, Command::Serve(_)) { SERVER_LOG_FILTER } else { COMMAND_LOG_FILTER };
     logging::start(LogConfig::new(cli.log, &file, filter)?);
+    if matches!(cli.command, Command::Backup(_) | Command::Export(_) | Command::Check(_)) {
+        // Before there are other threads, which inherit it.
+        priority::lower();
+    }
     let runtime = tokio::runtime::Runtime::new().map_err(Error::Runtime)?;
     let result = runtime.block_on(dispatch(cli.command, &file));
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);

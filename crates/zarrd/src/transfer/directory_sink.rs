@@ -17,6 +17,7 @@ use tokio::io::{AsyncWriteExt, BufWriter};
 use zarrd_store::{Key, Payload, StoreError, UploadError};
 
 use super::{NameCheck, Sink, SinkError, SkipReason, TransferError, directory_source::blocking};
+use crate::writeback;
 
 /// Maximum length of a file name on common file systems, in bytes.
 const MAX_FILE_NAME_BYTES: usize = 255;
@@ -67,7 +68,9 @@ impl DirectorySink {
         if let Some(announced) = content.size.filter(|&size| size != received) {
             return Err(StoreError::from(UploadError::LengthMismatch { announced, received }).into());
         }
-        file.flush().await.map_err(fails)
+        file.flush().await.map_err(fails)?;
+        writeback::start(file.get_ref());
+        Ok(())
     }
 }
 

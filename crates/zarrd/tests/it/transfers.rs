@@ -399,3 +399,52 @@ async fn copy_converts_the_index_and_keeps_the_values() {
     assert!(store.head(&Key::parse("t/.zgroup").unwrap()).await.unwrap().is_some());
     assert_eq!(store.erase_prefix(&Prefix::parse("t/").unwrap()).await.unwrap(), KeyCount::exact(count as u64));
 }
+
+/// The threads of a process: name and nice value. That of the allocator, which starts before the program, is left out.
+#[cfg(target_os = "linux")]
+fn threads(pid: u32) -> Vec<(String, i32)> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    // One that ends meanwhile cannot be read.
+    let stats = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+    let parsed = stats.map(|stat| {
+        let (name, fields) = stat.split_once(" (").unwrap().1.rsplit_once(") ").unwrap();
+        (name.to_owned(), fields.split(' ').nth(16).unwrap().parse().unwrap())
+    });
+    parsed.filter(|(name, _)| !name.starts_with("jemalloc")).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_that_read_everything_have_a_lower_priority() {
+    let own = threads(std::process::id()).into_iter().map(|(_, nice)| nice).max().unwrap();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let dir = TestDir::new();
+    for (args, expected) in [
+        (["backup", "b"].as_slice(), (own + 10).min(19)),
+        (&["export", "", "e"], (own + 10).min(19)),
+        (&["ls", ""], own),
+    ] {
+        let mut command = dir.start(&[args, &["--server", &url]].concat());
+        let connection = silent.accept().unwrap();
+        let threads = threads(command.id());
+        command.kill().unwrap();
+        command.wait().unwrap();
+        drop(connection);
+        let all = threads.len() > 1 && threads.iter().all(|&(_, nice)| nice == expected);
+        assert!(all, "{args:?}: {threads:?}, own {own}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn server_answers_exports_at_a_lower_priority() {
+    let dir = TestDir::new();
+    files::make(&dir, "tree");
+    let server = dir.serve(&["--store", "memory:"]);
+    let has_background = || threads(server.pid()).iter().any(|(name, nice)| name == "zarrd-backgroun" && *nice >= 10);
+    dir.succeeds(&["import", "tree", "t", "--server", &server.url()]);
+    assert!(!has_background());
+    dir.succeeds(&["export", "t", "e", "--server", &server.url()]);
+    assert!(has_background());
+}
