@@ -159,6 +159,7 @@ mod read;
 mod recent;
 mod root;
 mod store;
+mod url;
 mod value_file;
 mod walk;
 
@@ -168,4 +169,5 @@ pub use self::{
     error::{FileError, OpenError},
     options::{Options, Symlinks},
     store::DirStore,
+    url::{DirUrl, KIND, UrlError},
 };

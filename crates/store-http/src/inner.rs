@@ -46,7 +46,7 @@ impl Inner {
             .no_zstd()
             .no_deflate()
             .no_proxy();
-        let client = match url.is_https() || url.options.redirects == Redirects::Follow {
+        let client = match url.is_https() || url.redirects == Redirects::Follow {
             true => client,
             // Without HTTPS the system needs no certificate authorities.
             false => client.tls_certs_only([]),
@@ -136,7 +136,7 @@ impl Inner {
         if from.origin() == to.origin() {
             return Ok(());
         }
-        match self.url.options.redirects {
+        match self.url.redirects {
             Redirects::Within => Err(RedirectFailure::Elsewhere { origin: to.origin().ascii_serialization() }),
             Redirects::Follow if from.scheme() == "https" && to.scheme() == "http" => Err(RedirectFailure::Insecure),
             Redirects::Follow => Ok(()),
@@ -147,7 +147,7 @@ impl Inner {
     pub(crate) fn absence(&self, failure: Failure) -> Result<(), Failure> {
         match failure.status() {
             Some(404) => Ok(()),
-            Some(403) if self.url.options.forbidden == Forbidden::Absent => Ok(()),
+            Some(403) if self.url.forbidden == Forbidden::Absent => Ok(()),
             _ => Err(failure),
         }
     }

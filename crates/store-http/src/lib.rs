@@ -97,5 +97,5 @@ pub use self::{
     failure::{Failure, RedirectFailure},
     options::Options,
     store::WebStore,
-    url::{HttpUrl, UrlError},
+    url::{HttpUrl, KIND, UrlError},
 };

@@ -1,10 +1,22 @@
 //! URLs of web servers, with the options of a store.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
+use async_trait::async_trait;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
-use zarrd_store::{Consolidated, Key, Recheck, RecheckError};
+use zarrd_store::{
+    BoxError, Key, Recheck, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options,
+};
+
+use crate::{options::Options, store::WebStore};
+
+/// The kind of store in this crate.
+pub const KIND: StoreKind = StoreKind {
+    schemes: &["http://", "https://"],
+    forms: "http://HOST or https://HOST",
+    parse: |text| Ok(Arc::new(text.parse::<HttpUrl>()?)),
+};
 
 /// The characters of a key that are percent-encoded in a URL: all but those that never have a meaning there.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -15,17 +27,11 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'
 pub struct HttpUrl {
     /// The URL without options, whose path ends in `/`.
     base: Box<Url>,
-    pub(crate) options: UrlOptions,
-}
-
-/// The options of a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UrlOptions {
     pub(crate) forbidden: Forbidden,
     pub(crate) redirects: Redirects,
-    pub(crate) versions: Versions,
-    pub(crate) recheck: Recheck,
-    pub(crate) consolidated: Consolidated,
+    versions: Versions,
+    /// The server is requested again after five seconds by default.
+    options: UrlOptions,
 }
 
 /// The meaning of a 403 for a key.
@@ -75,37 +81,22 @@ pub enum UrlError {
         "the options of a web server are `absent=403`, `redirects=follow`, `versions=last-modified`, `recheck=5s` and `consolidated=trust`; anything else after the `?`, such as a signature, is not sent to the server"
     )]
     Option,
-    /// The time after which the server is asked again is invalid.
-    #[error("the value of the option `recheck` is invalid")]
-    Recheck(#[from] RecheckError),
+    /// The value of an option is invalid.
+    #[error(transparent)]
+    Value(#[from] UrlOptionError),
 }
 
 impl HttpUrl {
-    /// True if a text begins as the URL of a web server does.
-    pub fn has_scheme(text: &str) -> bool {
-        ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
-    }
-
     /// The URL without options, which is the name of the store.
     pub(crate) fn base(&self) -> &str {
         self.base.as_str()
-    }
-
-    /// The time after which the server is requested again for what is cached: five seconds by default.
-    pub fn recheck(&self) -> Recheck {
-        self.options.recheck
-    }
-
-    /// The use of consolidated metadata for trees: they are ignored by default.
-    pub fn consolidated(&self) -> Consolidated {
-        self.options.consolidated
     }
 
     /// The validators that versions are made of. Values that are never asked for again (`recheck=never`) need none.
     pub(crate) fn versions(&self) -> Versions {
         match self.options.recheck {
             Recheck::Never => Versions::Constant,
-            Recheck::Always | Recheck::After(_) => self.options.versions,
+            Recheck::Always | Recheck::After(_) => self.versions,
         }
     }
 
@@ -124,7 +115,7 @@ impl FromStr for HttpUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        if !Self::has_scheme(text) {
+        if !KIND.has_scheme(text) {
             return Err(UrlError::Invalid);
         }
         let mut base = Url::parse(text).map_err(|_| UrlError::Invalid)?;
@@ -134,53 +125,56 @@ impl FromStr for HttpUrl {
         if base.fragment().is_some() {
             return Err(UrlError::Fragment);
         }
-        let options = parse_options(base.query().unwrap_or_default())?;
+        let query = base.query().unwrap_or_default().to_owned();
         base.set_query(None);
         if !base.path().ends_with('/') {
             let path = format!("{}/", base.path());
             base.set_path(&path);
         }
-        Ok(Self { base: Box::new(base), options })
-    }
-}
-
-fn parse_options(query: &str) -> Result<UrlOptions, UrlError> {
-    let mut options = UrlOptions {
-        forbidden: Forbidden::default(),
-        redirects: Redirects::default(),
-        versions: Versions::default(),
-        recheck: Recheck::DISTANT,
-        consolidated: Consolidated::default(),
-    };
-    for option in query.split('&').filter(|option| !option.is_empty()) {
-        match option.split_once('=').unwrap_or((option, "")) {
-            ("absent", "403") => options.forbidden = Forbidden::Absent,
-            ("redirects", "follow") => options.redirects = Redirects::Follow,
-            ("versions", "last-modified") => options.versions = Versions::LastModified,
-            ("recheck", time) => options.recheck = time.parse()?,
-            ("consolidated", "trust") => options.consolidated = Consolidated::Trusted,
-            _ => return Err(UrlError::Option),
+        let mut url = Self {
+            base: Box::new(base),
+            forbidden: Forbidden::default(),
+            redirects: Redirects::default(),
+            versions: Versions::default(),
+            options: UrlOptions::new(Recheck::DISTANT),
+        };
+        for option in url_options(&query) {
+            match option {
+                ("absent", "403") => url.forbidden = Forbidden::Absent,
+                ("redirects", "follow") => url.redirects = Redirects::Follow,
+                ("versions", "last-modified") => url.versions = Versions::LastModified,
+                (name, value) if url.options.set(name, value)? => {}
+                _ => return Err(UrlError::Option),
+            }
         }
+        Ok(url)
     }
-    Ok(options)
 }
 
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UrlOptions { forbidden, redirects, versions, recheck, consolidated } = self.options;
-        let absent = (forbidden == Forbidden::Absent).then(|| "absent=403".to_owned());
-        let redirects = (redirects == Redirects::Follow).then(|| "redirects=follow".to_owned());
-        let versions = (versions == Versions::LastModified).then(|| "versions=last-modified".to_owned());
-        let recheck = (recheck != Recheck::DISTANT).then(|| format!("recheck={recheck}"));
-        let consolidated = (consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
-        let options: Vec<String> = [absent, redirects, versions, recheck, consolidated].into_iter().flatten().collect();
+        let absent = (self.forbidden == Forbidden::Absent).then_some("absent=403");
+        let redirects = (self.redirects == Redirects::Follow).then_some("redirects=follow");
+        let versions = (self.versions == Versions::LastModified).then_some("versions=last-modified");
+        let options = self.options.render([absent, redirects, versions], Recheck::DISTANT);
         let mark = if options.is_empty() { "" } else { "?" };
-        write!(f, "{}{mark}{}", self.base, options.join("&"))
+        write!(f, "{}{mark}{options}", self.base)
+    }
+}
+
+#[async_trait]
+impl StoreUrl for HttpUrl {
+    async fn open(&self, _: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
+        let store = WebStore::open(self, Options::default()).await?;
+        let guarantees = store.guarantees();
+        Ok(self.options.cached(store, guarantees))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use zarrd_store::RecheckError;
+
     use super::*;
 
     #[test]
@@ -200,9 +194,9 @@ mod tests {
             let parsed: HttpUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), shown);
             assert_eq!(shown.parse(), Ok(parsed), "{url}");
-            assert!(HttpUrl::has_scheme(url));
+            assert!(KIND.has_scheme(url));
         }
-        assert!(!HttpUrl::has_scheme("s3://b") && !HttpUrl::has_scheme("http:h"));
+        assert!(!KIND.has_scheme("s3://b") && !KIND.has_scheme("http:h"));
     }
 
     #[test]
@@ -218,9 +212,9 @@ mod tests {
             ("http://h/#hunter2", UrlError::Fragment),
             ("http://h/?X-Amz-Signature=hunter2", UrlError::Option),
             ("http://h/?absent=404", UrlError::Option),
-            ("http://h/?consolidated=yes", UrlError::Option),
+            ("http://h/?consolidated=yes", UrlOptionError::Consolidated.into()),
             ("http://h/?absent=403&hunter2", UrlError::Option),
-            ("http://h/?recheck=hunter2", UrlError::Recheck(RecheckError)),
+            ("http://h/?recheck=hunter2", UrlOptionError::from(RecheckError).into()),
         ] {
             let found = url.parse::<HttpUrl>().unwrap_err();
             assert_eq!(found, error, "{url}");

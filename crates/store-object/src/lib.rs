@@ -83,7 +83,7 @@ mod xml;
 pub use self::{
     error::{OpenError, RequestError},
     failure::{Failure, Refusal},
-    location::{BucketUrl, UrlError},
+    location::{BucketUrl, KIND, UrlError},
     options::Options,
     provider::Bucket,
     store::BucketStore,

@@ -1,9 +1,21 @@
 //! URLs of buckets.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
+use async_trait::async_trait;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use zarrd_store::{Consolidated, KeyError, Prefix, Recheck, RecheckError};
+use zarrd_store::{
+    BoxError, KeyError, Prefix, Recheck, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options,
+};
+
+use crate::{options::Options, store::BucketStore};
+
+/// The kind of store in this crate.
+pub const KIND: StoreKind = StoreKind {
+    schemes: &["s3://", "gs://", "az://"],
+    forms: "s3://BUCKET, gs://BUCKET or az://CONTAINER",
+    parse: |text| Ok(Arc::new(text.parse::<BucketUrl>()?)),
+};
 
 /// The characters of a prefix that are percent-encoded in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
@@ -25,8 +37,8 @@ pub(crate) enum Service {
 pub struct BucketUrl {
     pub(crate) location: Location,
     pub(crate) forbidden: Forbidden,
-    recheck: Recheck,
-    consolidated: Consolidated,
+    /// The bucket is requested again after five seconds by default.
+    options: UrlOptions,
 }
 
 /// A prefix in a bucket: the part of the URL before its options. It has no credentials.
@@ -74,11 +86,8 @@ pub enum UrlError {
     #[error("the option `absent` has the value `403` only: keys that the service refuses to show have no value then")]
     Absent,
     /// The value of an option is invalid.
-    #[error("the option `consolidated` has the value `trust` only: trees are as consolidated metadata say then")]
-    Consolidated,
-    /// The time after which the bucket is asked again is invalid.
-    #[error("the value of the option `recheck` is invalid")]
-    Recheck(#[from] RecheckError),
+    #[error(transparent)]
+    Option(#[from] UrlOptionError),
 }
 
 impl Service {
@@ -102,23 +111,6 @@ impl Service {
     }
 }
 
-impl BucketUrl {
-    /// True if a text begins as the URL of a bucket does.
-    pub fn has_scheme(text: &str) -> bool {
-        Service::ALL.iter().any(|service| text.split_once("://").is_some_and(|(scheme, _)| scheme == service.scheme()))
-    }
-
-    /// The time after which the bucket is requested again for what is cached: five seconds by default.
-    pub fn recheck(&self) -> Recheck {
-        self.recheck
-    }
-
-    /// The use of consolidated metadata for trees: they are ignored by default.
-    pub fn consolidated(&self) -> Consolidated {
-        self.consolidated
-    }
-}
-
 impl FromStr for BucketUrl {
     type Err = UrlError;
 
@@ -135,19 +127,12 @@ impl FromStr for BucketUrl {
             return Err(UrlError::Bucket);
         }
         let location = Location { service, bucket: bucket.to_owned(), prefix: parse_prefix(path)? };
-        let mut parsed = Self {
-            location,
-            forbidden: Forbidden::default(),
-            recheck: Recheck::DISTANT,
-            consolidated: Consolidated::default(),
-        };
-        for option in query.split('&').filter(|option| !option.is_empty()) {
-            match option.split_once('=').unwrap_or((option, "")) {
+        let mut parsed = Self { location, forbidden: Forbidden::default(), options: UrlOptions::new(Recheck::DISTANT) };
+        for option in url_options(query) {
+            match option {
                 ("absent", "403") => parsed.forbidden = Forbidden::Absent,
                 ("absent", _) => return Err(UrlError::Absent),
-                ("recheck", time) => parsed.recheck = time.parse()?,
-                ("consolidated", "trust") => parsed.consolidated = Consolidated::Trusted,
-                ("consolidated", _) => return Err(UrlError::Consolidated),
+                (name, value) if parsed.options.set(name, value)? => {}
                 (other, _) => return Err(UrlError::UnknownOption { option: other.chars().take(40).collect() }),
             }
         }
@@ -159,12 +144,10 @@ impl fmt::Display for BucketUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = utf8_percent_encode(self.location.prefix.as_str(), ESCAPED);
         write!(f, "{}://{}/{prefix}", self.location.service.scheme(), self.location.bucket)?;
-        let absent = (self.forbidden == Forbidden::Absent).then(|| "absent=403".to_owned());
-        let recheck = (self.recheck != Recheck::DISTANT).then(|| format!("recheck={}", self.recheck));
-        let consolidated = (self.consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
-        let options: Vec<String> = [absent, recheck, consolidated].into_iter().flatten().collect();
+        let absent = (self.forbidden == Forbidden::Absent).then_some("absent=403");
+        let options = self.options.render([absent], Recheck::DISTANT);
         let mark = if options.is_empty() { "" } else { "?" };
-        write!(f, "{mark}{}", options.join("&"))
+        write!(f, "{mark}{options}")
     }
 }
 
@@ -183,8 +166,20 @@ impl fmt::Display for Location {
     }
 }
 
+#[async_trait]
+impl StoreUrl for BucketUrl {
+    /// Opens the bucket with the credentials of the environment.
+    async fn open(&self, _: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
+        let store = BucketStore::open(self, Options::from_environment()).await?;
+        let guarantees = store.guarantees();
+        Ok(self.options.cached(store, guarantees))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use zarrd_store::RecheckError;
+
     use super::*;
 
     #[test]
@@ -199,11 +194,11 @@ mod tests {
         ] {
             let parsed: BucketUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), url);
-            assert!(BucketUrl::has_scheme(url) && !BucketUrl::has_scheme(&url.replacen("://", ":", 1)));
+            assert!(KIND.has_scheme(url) && !KIND.has_scheme(&url.replacen("://", ":", 1)));
         }
-        assert!(!BucketUrl::has_scheme("http://b/"));
+        assert!(!KIND.has_scheme("http://b/"));
         for (url, recheck) in [("s3://b", Recheck::DISTANT), ("s3://b?absent=403&recheck=0", Recheck::Always)] {
-            assert_eq!(url.parse::<BucketUrl>().unwrap().recheck(), recheck, "{url}");
+            assert_eq!(url.parse::<BucketUrl>().unwrap().options.recheck, recheck, "{url}");
         }
     }
 
@@ -241,8 +236,8 @@ mod tests {
             ("s3://b/%FF", UrlError::Prefix(KeyError::NotUtf8 { offset: 0 })),
             ("s3://b?absent=404", UrlError::Absent),
             ("s3://b?absent", UrlError::Absent),
-            ("s3://b?consolidated=hunter2", UrlError::Consolidated),
-            ("s3://b?recheck=hunter2", UrlError::Recheck(RecheckError)),
+            ("s3://b?consolidated=hunter2", UrlOptionError::Consolidated.into()),
+            ("s3://b?recheck=hunter2", UrlOptionError::from(RecheckError).into()),
             ("s3://b?token=hunter2", UrlError::UnknownOption { option: "token".to_owned() }),
         ] {
             let error = url.parse::<BucketUrl>().unwrap_err();

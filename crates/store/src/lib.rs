@@ -70,6 +70,7 @@ mod retry;
 mod served;
 mod shared;
 mod stage;
+mod store_url;
 mod traits;
 mod turns;
 mod value;
@@ -101,6 +102,7 @@ pub use recheck::{Recheck, RecheckError};
 pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
+pub use store_url::{StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 pub use traits::{
     DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore, StatMany,
     TransactionalStore, WriteableStore,

@@ -214,9 +214,7 @@ impl Error {
             }
             Self::Open(
                 OpenStoreError::Open { .. }
-                | OpenStoreError::OpenFiles { .. }
-                | OpenStoreError::OpenBucket { .. }
-                | OpenStoreError::OpenWeb { .. }
+                | OpenStoreError::OpenForeign { .. }
                 | OpenStoreError::NotFound { .. }
                 | OpenStoreError::ForeignFiles { .. },
             ) => Code::StoreUnusable,

@@ -10,16 +10,12 @@ use std::{
 use zarrd_array::Arrays;
 use zarrd_client::HttpStore;
 use zarrd_store::{
-    CachedStore, Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck,
-    SnapshotStore, StoreError,
+    BoxError, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, SnapshotStore, StoreError,
 };
-use zarrd_store_dir::DirStore;
-use zarrd_store_http::{HttpUrl, WebStore};
 use zarrd_store_local::{Access, DirectoryForm, IndexKind, LocalStore, OpenError, Options, Purpose};
-use zarrd_store_object::{BucketStore, BucketUrl};
 
 use crate::{
-    config::{Endpoint, FilesLocation, Location, Mount, ServerEndpoint, WriteLimits},
+    config::{Endpoint, ForeignUrl, Location, Mount, ServerEndpoint, WriteLimits},
     transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource, server_source},
 };
 
@@ -84,32 +80,14 @@ pub(crate) enum OpenStoreError {
         #[source]
         source: OpenError,
     },
-    /// The directory of files that other programs write cannot be opened.
-    #[error("cannot open the store {location}")]
-    OpenFiles {
-        /// The store.
-        location: Location,
-        /// Reason.
-        #[source]
-        source: zarrd_store_dir::OpenError,
-    },
-    /// The bucket cannot be opened.
+    /// The store with data of other programs cannot be opened.
     #[error("cannot open the store {url}")]
-    OpenBucket {
+    OpenForeign {
         /// The store.
-        url: Box<BucketUrl>,
+        url: ForeignUrl,
         /// Reason.
         #[source]
-        source: Box<zarrd_store_object::OpenError>,
-    },
-    /// The web server cannot be opened.
-    #[error("cannot open the store {url}")]
-    OpenWeb {
-        /// The store.
-        url: Box<HttpUrl>,
-        /// Reason.
-        #[source]
-        source: zarrd_store_http::OpenError,
+        source: BoxError,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -200,7 +178,7 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
         Location::Redb(directory) => (directory, IndexKind::Redb),
-        Location::Memory | Location::Files(_) | Location::Bucket(_) | Location::Web(_) => {
+        Location::Memory | Location::Foreign(_) => {
             return Err(OpenStoreError::NotFound { location: location.clone() });
         }
     };
@@ -217,59 +195,11 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
 
 /// Opens a store that other programs write, for reading. Files of a directory that are `private` are not read.
 pub(crate) async fn open_foreign(
-    location: &Location,
+    url: &ForeignUrl,
     private: &[PathBuf],
 ) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    match location {
-        Location::Files(files) => open_files(files, private).await,
-        Location::Bucket(url) => open_bucket(url).await,
-        Location::Web(url) => open_web(url).await,
-        Location::Sled(_) | Location::Redb(_) | Location::Memory => {
-            Err(OpenStoreError::NotFound { location: location.clone() })
-        }
-    }
-}
-
-/// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
-async fn open_files(files: &FilesLocation, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
-    let FilesLocation { directory, symlinks, recheck, consolidated } = files;
-    let absolute = std::path::absolute(directory)
-        .map_err(|source| failed(zarrd_store_dir::OpenError::Directory { path: directory.clone(), source }))?;
-    let options = zarrd_store_dir::Options::new(format!("dir:{}", absolute.display()))
-        .symlinks(*symlinks)
-        .private(private.iter().cloned());
-    let store = DirStore::open(&absolute, options).await.map_err(failed)?;
-    let guarantees = Guarantees { consolidated: *consolidated, ..store.guarantees() };
-    Ok(cached(store, guarantees, *recheck))
-}
-
-/// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
-async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    let opened = BucketStore::open(url, zarrd_store_object::Options::from_environment()).await;
-    let store =
-        opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
-    let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
-    Ok(cached(store, guarantees, url.recheck()))
-}
-
-/// Opens the files of a web server. Servers that have it by the same URL agree on versions.
-async fn open_web(url: &HttpUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    let opened = WebStore::open(url, zarrd_store_http::Options::default()).await;
-    let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
-    let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
-    Ok(cached(store, guarantees, url.recheck()))
-}
-
-/// Snapshots of a store whose values are cached for some time.
-fn cached<S: ReadableStore + ListableStore + 'static>(
-    store: S,
-    guarantees: Guarantees,
-    recheck: Recheck,
-) -> Arc<dyn SnapshotStore> {
-    let store = CachedStore::new(store, recheck);
-    let guarantees = store.guarantees(guarantees);
-    Arc::new(Keyed::new(store, guarantees))
+    let opened = url.url().open(private).await;
+    opened.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
 }
 
 impl From<WriteLimits> for Options {
@@ -331,7 +261,7 @@ impl ServedStore {
         const IN_USE: &str = "a store can be opened by one process only";
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
-            (location, _) if location.is_foreign() => open_foreign(location, private).await.map(Self::Foreign),
+            (Location::Foreign(url), _) => open_foreign(url, private).await.map(Self::Foreign),
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
@@ -405,7 +335,7 @@ impl OpenEndpoint {
     /// Opens an existing store for reading.
     pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
         match endpoint {
-            Endpoint::Local(location) if location.is_foreign() => open_foreign(location, &[]).await.map(Self::Foreign),
+            Endpoint::Local(Location::Foreign(url)) => open_foreign(url, &[]).await.map(Self::Foreign),
             Endpoint::Local(location) => open_for_reading(location, IN_USE).await.map(Self::Local),
             Endpoint::Server(server) => connect(server).map(Self::Server),
         }

@@ -9,7 +9,7 @@ use zarrd_store_local::{CheckReport, LocalStore};
 
 use super::dialect_differences::{self, NodesOfBoth};
 use crate::{
-    config::CheckConfig,
+    config::{CheckConfig, Location},
     error::Error,
     open::{open_for_reading, open_foreign},
     signals::{HangUp, Signals},
@@ -24,8 +24,8 @@ const CONCURRENT_READS: usize = 16;
 /// Runs the command.
 pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
-    if config.store.is_foreign() {
-        let store = signals.unless_stopped(open_foreign(&config.store, &[]).err_into::<Error>()).await?;
+    if let Location::Foreign(url) = &config.store {
+        let store = signals.unless_stopped(open_foreign(url, &[]).err_into::<Error>()).await?;
         let progress = Progress::start("check");
         progress.start_processing();
         let result = signals.unless_stopped(read_all(&store, &progress)).await;

@@ -98,12 +98,12 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
             Ok(Box::new(source))
         }
         ImportFrom::Foreign(from) => {
-            if let Location::Files(files) = from {
-                check_not_own(&files.directory)?;
-            }
-            if let (Location::Files(files), Endpoint::Local(location)) = (from, &config.to) {
-                check_store_outside(&files.directory, location)?;
-                check_outside_store(&files.directory, location)?;
+            if let Some(directory) = from.directory() {
+                check_not_own(directory)?;
+                if let Endpoint::Local(location) = &config.to {
+                    check_store_outside(directory, location)?;
+                    check_outside_store(directory, location)?;
+                }
             }
             let store = open::open_foreign(from, &config.private).await?;
             Ok(Box::new(StoreSource { store, prefix: Prefix::root(), max_keys: Some(config.max_keys) }))

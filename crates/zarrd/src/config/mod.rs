@@ -6,6 +6,7 @@ mod append;
 mod backup;
 mod expiry;
 mod file;
+mod foreign;
 mod location;
 mod log_caps;
 mod logins;
@@ -27,7 +28,8 @@ pub(crate) use append::AppendConfig;
 pub(crate) use backup::{BackupConfig, RestoreConfig};
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
-pub(crate) use location::{FilesLocation, Listen, Location};
+pub(crate) use foreign::ForeignUrl;
+pub(crate) use location::{Listen, Location};
 pub(crate) use logins::{LoginError, Logins};
 pub(crate) use mount::Mount;
 pub(crate) use options::{

@@ -16,7 +16,7 @@ pub(crate) struct Mount {
 }
 
 /// Errors of parsing a [`Mount`].
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum MountError {
     /// There is no equals sign.
     #[error("write NAME=STORE, such as lab=s3://bucket/lab")]

@@ -9,7 +9,7 @@ use zarrd_client::{BaseUrl, BaseUrlError};
 use zarrd_store::{KeyError, Prefix};
 use zarrd_wire::routes::{self, PathError, STORE, STORE_ROOT, StoreTarget};
 
-use super::{Location, location::LocationError};
+use super::foreign::{ForeignUrl, ForeignUrlError};
 
 /// A prefix, with or without its trailing `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum ImportFrom {
     /// The keys below a prefix of another server.
     Remote(RemotePrefix),
     /// The keys of a store that other programs write.
-    Foreign(Location),
+    Foreign(ForeignUrl),
 }
 
 /// Errors of parsing a [`RemotePrefix`].
@@ -50,14 +50,14 @@ pub(crate) enum RemotePrefixError {
 }
 
 /// Errors of parsing an [`ImportFrom`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportFromError {
     /// The URL is not that of a prefix of a server.
     #[error(transparent)]
     Remote(#[from] RemotePrefixError),
-    /// The text is not the location of a store.
+    /// The text is not the URL of a store.
     #[error(transparent)]
-    Location(#[from] LocationError),
+    ForeignUrl(#[from] ForeignUrlError),
 }
 
 impl ImportFrom {
@@ -69,12 +69,11 @@ impl ImportFrom {
         };
         let name = match self {
             Self::Directory(path) => directory(path),
-            Self::Foreign(Location::Files(files)) => directory(&files.directory),
             Self::Remote(remote) => last_segment(remote.prefix.as_str()),
-            Self::Foreign(location) => {
-                let text = location.to_string();
-                last_segment(text.split('?').next()?.split_once("://")?.1)
-            }
+            Self::Foreign(foreign) => match foreign.directory() {
+                Some(path) => directory(path),
+                None => last_segment(foreign.to_string().split('?').next()?.split_once("://")?.1),
+            },
         }?;
         Prefix::parse(&format!("{name}/")).ok()
     }
@@ -121,7 +120,7 @@ impl FromStr for ImportFrom {
         if text.starts_with("http://") || text.starts_with("https://") {
             return Ok(Self::Remote(text.parse()?));
         }
-        if Location::names_foreign(text) {
+        if ForeignUrl::has_scheme(text) {
             return Ok(Self::Foreign(text.parse()?));
         }
         Ok(Self::Directory(text.into()))
@@ -182,10 +181,10 @@ mod tests {
 
     #[test]
     fn sources_are_directories_or_urls() {
-        assert_eq!("data.zarr".parse(), Ok(ImportFrom::Directory("data.zarr".into())));
+        assert_eq!("data.zarr".parse::<ImportFrom>().unwrap(), ImportFrom::Directory("data.zarr".into()));
         assert!(matches!("http://lab/store/a/".parse(), Ok(ImportFrom::Remote(_))));
         for text in ["dir:data", "s3://bucket/lab", "az://container"] {
-            assert_eq!(text.parse(), Ok(ImportFrom::Foreign(text.parse().unwrap())), "{text}");
+            assert_eq!(text.parse::<ImportFrom>().unwrap(), ImportFrom::Foreign(text.parse().unwrap()), "{text}");
         }
         assert!("s3://key:secret@bucket".parse::<ImportFrom>().is_err());
     }

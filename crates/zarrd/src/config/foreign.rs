@@ -1,0 +1,69 @@
+//! Stores with data that other programs write: the kinds that zarrd opens.
+
+use std::{fmt, path::Path, str::FromStr, sync::Arc};
+
+use zarrd_store::{BoxError, StoreKind, StoreUrl};
+
+/// The kinds. Another one is its crate and an entry here.
+const KINDS: [StoreKind; 3] = [zarrd_store_dir::KIND, zarrd_store_object::KIND, zarrd_store_http::KIND];
+
+/// The URL of a store of one of these kinds.
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignUrl(Arc<dyn StoreUrl>);
+
+/// The reason why a text is not such a URL. It repeats nothing that may be secret.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct ForeignUrlError(BoxError);
+
+impl ForeignUrl {
+    /// True if a text begins as the URL of such a store does, whether it is valid or not.
+    pub(crate) fn has_scheme(text: &str) -> bool {
+        KINDS.iter().any(|kind| kind.has_scheme(text))
+    }
+
+    /// True if a text is what such URLs begin with, without the colon.
+    pub(super) fn lacks_colon(text: &str) -> bool {
+        KINDS.iter().flat_map(|kind| kind.schemes).any(|scheme| scheme.strip_suffix(':') == Some(text))
+    }
+
+    /// The forms of such URLs, as messages show them.
+    pub(super) fn forms() -> String {
+        KINDS.map(|kind| kind.forms).join(", ")
+    }
+
+    /// The URL.
+    pub(crate) fn url(&self) -> &dyn StoreUrl {
+        &*self.0
+    }
+
+    /// The directory of the store, if it is one of this machine.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.0.directory()
+    }
+}
+
+impl FromStr for ForeignUrl {
+    type Err = ForeignUrlError;
+
+    /// Parses a text that [has a scheme](Self::has_scheme).
+    fn from_str(text: &str) -> Result<Self, ForeignUrlError> {
+        let kind = KINDS.iter().find(|kind| kind.has_scheme(text));
+        let kind = kind.ok_or_else(|| ForeignUrlError(format!("write {}", Self::forms()).into()))?;
+        (kind.parse)(text).map(Self).map_err(ForeignUrlError)
+    }
+}
+
+impl fmt::Display for ForeignUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for ForeignUrl {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for ForeignUrl {}
