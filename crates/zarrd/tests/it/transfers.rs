@@ -421,8 +421,8 @@ fn commands_that_read_everything_have_a_lower_priority() {
     let url = format!("http://{}", silent.local_addr().unwrap());
     let dir = TestDir::new();
     for (args, expected) in [
-        (["backup", "b"].as_slice(), (own + 10).min(19)),
-        (&["export", "", "e"], (own + 10).min(19)),
+        (["backup", "b"].as_slice(), (own + 5).min(19)),
+        (&["export", "", "e"], (own + 5).min(19)),
         (&["ls", ""], own),
     ] {
         let mut command = dir.start(&[args, &["--server", &url]].concat());
