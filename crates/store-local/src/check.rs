@@ -24,16 +24,38 @@ pub struct CorruptValue {
     pub cause: Corruption,
 }
 
-/// Reads and verifies every value. Blocks.
-pub(crate) fn check(
-    inner: &StoreInner,
-    mut progress: impl FnMut(&CheckReport),
-) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
-    let (mut report, mut damaged) = (CheckReport::default(), Vec::new());
-    let mut after = None;
+/// The result of a check.
+#[derive(Debug)]
+pub struct Checked {
+    /// The number of values.
+    pub report: CheckReport,
+    /// The values that failed the check, in the order of their keys.
+    pub corrupt: Vec<CorruptValue>,
+    /// The end of the readable part of the index, if a part of it cannot be read.
+    pub unreadable_index: Option<UnreadableIndex>,
+}
+
+/// An index that cannot be read to its end.
+#[derive(Debug)]
+pub struct UnreadableIndex {
+    /// The last key that was read; `None` if none was.
+    pub after: Option<Key>,
+    /// The failure of the index.
+    pub cause: StoreError,
+}
+
+/// Reads and verifies every value. Damaged values, and an index that cannot be read to its end, are part of the result.
+/// Blocks.
+pub(crate) fn check(inner: &StoreInner, mut progress: impl FnMut(&CheckReport)) -> Result<Checked, StoreError> {
+    let (mut report, mut corrupt, mut after) = (CheckReport::default(), Vec::new(), None);
     loop {
-        let page = inner.views.page_after(after.as_ref())?;
-        let Some((last, _)) = page.last() else { return Ok((report, damaged)) };
+        let page = match inner.views.page_after(after.as_ref()) {
+            Err(cause @ StoreError::Backend { .. }) => {
+                return Ok(Checked { report, corrupt, unreadable_index: Some(UnreadableIndex { after, cause }) });
+            }
+            page => page?,
+        };
+        let Some((last, _)) = page.last() else { return Ok(Checked { report, corrupt, unreadable_index: None }) };
         after = Some(last.clone());
         for entry in page {
             report.keys = report.keys.saturating_add(1);
@@ -42,7 +64,7 @@ pub(crate) fn check(
             }
             if let Some(found) = check_entry(inner, entry)? {
                 report.corrupt = report.corrupt.saturating_add(1);
-                damaged.push(found);
+                corrupt.push(found);
             }
             progress(&report);
         }

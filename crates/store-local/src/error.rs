@@ -181,6 +181,16 @@ pub enum ValueCorruption {
         /// The block's number, from 0.
         block: u64,
     },
+    /// The value file exists, and the operating system cannot open or read it: a sector of the disk is unreadable, or it
+    /// is not a file.
+    #[error("the value file {file} cannot be read")]
+    Unreadable {
+        /// The file's path within the store.
+        file: String,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
     /// The key's record in the index or the log fails its checksum or cannot be parsed.
     #[error("the record in the index is damaged")]
     Record,

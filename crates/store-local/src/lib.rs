@@ -100,7 +100,7 @@ mod view;
 #[cfg(debug_assertions)]
 pub use self::faults::SyncFault;
 pub use self::{
-    check::{CheckReport, CorruptValue},
+    check::{CheckReport, Checked, CorruptValue, UnreadableIndex},
     checkpoint::{CompactError, CompactProgress, CompactReport},
     directory_form::DirectoryForm,
     error::{FileCorruption, OpenError, ValueCorruption},

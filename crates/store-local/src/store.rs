@@ -24,7 +24,7 @@ use zarrd_store::{
 pub(crate) use self::inner::StoreInner;
 use self::{inner::Queues, prefix_snapshot::LocalPrefixSnapshot, prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
-    Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options, StoreState,
+    Access, CheckReport, Checked, CompactError, CompactProgress, CompactReport, OpenError, Options, StoreState,
     blocking::run_blocking,
     check,
     checkpoint::{CheckpointTask, CompactRequest},
@@ -87,7 +87,7 @@ impl LocalStore {
     pub async fn check(
         &self,
         progress: impl FnMut(&CheckReport) + Send + 'static,
-    ) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
+    ) -> Result<Checked, StoreError> {
         let inner = Arc::clone(&self.0);
         run_blocking(move || check::check(&inner, progress)).await
     }

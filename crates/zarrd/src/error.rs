@@ -100,6 +100,17 @@ pub(crate) enum Error {
         /// Number of all values.
         values: u64,
     },
+    /// The index of a store cannot be read to its end.
+    #[error(
+        "the index cannot be read to its end: of the {values} values that it names {corrupt} are damaged or missing, \
+         and it may have more; zarrd recover reads what is whole into a new store"
+    )]
+    UnreadableIndex {
+        /// Number of corrupt or missing values among those that were found.
+        corrupt: u64,
+        /// Number of values that were found.
+        values: u64,
+    },
     /// The server is unreachable or unhealthy.
     #[error("{url} is not healthy: {reason}")]
     Unhealthy {
@@ -219,7 +230,7 @@ impl Error {
                 | OpenStoreError::ForeignFiles { .. },
             ) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
-            Self::CorruptValues { .. } => Code::CorruptionFound,
+            Self::CorruptValues { .. } | Self::UnreadableIndex { .. } => Code::CorruptionFound,
             Self::Listen { .. } => Code::CannotListen,
             Self::Transfer(error) => transfer_exit_code(error),
             Self::Backup(error) => backup_exit_code(error),

@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io,
     ops::{Deref, DerefMut},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -90,6 +91,8 @@ impl Directory {
         for directory in 0..=u8::MAX {
             match fs::metadata(path.join(directory_name(directory))) {
                 Ok(metadata) if metadata.is_dir() => {}
+                // Readers report each value below it.
+                Ok(_) if place.is_none() => {}
                 Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => is_complete = false,
                 Err(error) => return Err(error),
@@ -116,7 +119,9 @@ impl Directory {
     /// Opens a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn open_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
-        self.with_descriptor(|| File::open(&path))
+        // Opening a pipe that is in place of the file must not wait for its writer.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        self.with_descriptor(|| File::options().read(true).custom_flags(flags).open(&path))
     }
 
     /// Opens a file if that needs no disk access, so that async threads may call it.
@@ -126,7 +131,7 @@ impl Directory {
         let Some(descriptor) = Descriptors::take(&self.0.descriptors, Instant::now()) else {
             return ImmediateOrBlocking::WouldBlock;
         };
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         match openat2(&self.0.root, id.path(), flags, Mode::empty(), ResolveFlags::CACHED) {
             Ok(file) => ImmediateOrBlocking::Done(ValueFile { file: file.into(), _descriptor: descriptor }),
             Err(_) => ImmediateOrBlocking::WouldBlock,

@@ -112,14 +112,12 @@ impl OpenValue {
             },
             ReadMode::Blocking => directory.open_file(file.id).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => corrupt(ValueCorruption::MissingFile { file: name.to_string() }),
-                _ => ReadError::Failed(StoreError::io("open a value file", error)),
+                _ => ReadError::Failed(unreadable(key, &name, "open a value file", error)),
             })?,
         };
         let layout = Layout::new(file.size, key);
         let mut end = vec![0; layout.end_len()];
-        read_at(&handle, &mut end, layout.end_offset(), wait, |found| {
-            corrupt(ValueCorruption::Length { file: name.to_string(), expected: layout.file_len(), found })
-        })?;
+        ReadTarget { key, name: &name, layout }.read_at(&handle, &mut end, layout.end_offset(), wait)?;
         let footer = Footer { key, id: file.id, size: file.size, commit: 0 };
         let page_sums = PageSums::parse(&end, &footer, file.checksum);
         let page_sums = page_sums.ok_or_else(|| corrupt(ValueCorruption::Trailer { file: name.to_string() }))?;
@@ -135,10 +133,7 @@ impl OpenValue {
         let end = last.min(begin.saturating_add(BUFFER_BYTES as u64));
         let mut buffer = self.buffers.take();
         let blocks = buffer.slice_mut(0, to_usize(end.saturating_sub(begin)));
-        let expected = self.layout.file_len();
-        read_at(&self.file, blocks, begin, wait, |found| {
-            self.corrupt(ValueCorruption::Length { file: self.name.to_string(), expected, found })
-        })?;
+        self.target().read_at(&self.file, blocks, begin, wait)?;
         for (block, bytes) in (first..).zip(blocks.chunks(to_usize(BLOCK_BYTES))) {
             if self.sum_of(block, wait)? != Some(xxh3_64(bytes)) {
                 return Err(self.corrupt(ValueCorruption::Block { file: self.name.to_string(), block }));
@@ -161,16 +156,17 @@ impl OpenValue {
         }
         let (offset, len) = self.layout.page(number);
         let mut page = vec![0; len];
-        let expected = self.layout.file_len();
-        read_at(&self.file, &mut page, offset, wait, |found| {
-            self.corrupt(ValueCorruption::Length { file: self.name.to_string(), expected, found })
-        })?;
+        self.target().read_at(&self.file, &mut page, offset, wait)?;
         let Some(sums) = self.page_sums.page(number, &page) else {
             return Err(self.corrupt(ValueCorruption::Trailer { file: self.name.to_string() }));
         };
         let sum = sums.get(at).copied();
         self.page = Some((number, Arc::new(sums)));
         Ok(sum)
+    }
+
+    fn target(&self) -> ReadTarget<'_> {
+        ReadTarget { key: &self.key, name: &self.name, layout: self.layout }
     }
 
     fn corrupt(&self, damage: ValueCorruption) -> ReadError {
@@ -197,22 +193,48 @@ pub(crate) fn verify(directory: &Directory, key: &Key, file: FileRef, buffers: &
     Ok(())
 }
 
-/// Fills `buffer` from `offset`. If the file is too short, fails with the error that `short` returns for its length.
-fn read_at(
-    file: &File,
-    buffer: &mut [u8],
-    offset: u64,
-    wait: ReadMode,
-    short: impl FnOnce(u64) -> ReadError,
-) -> Result<(), ReadError> {
-    match wait {
-        ReadMode::NonBlocking => match try_read(file, buffer, offset) {
-            ImmediateOrBlocking::Done(()) => Ok(()),
-            ImmediateOrBlocking::WouldBlock => Err(ReadError::WouldBlock),
-        },
-        ReadMode::Blocking => file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => short(file.metadata().map_or(0, |metadata| metadata.len())),
-            _ => ReadError::Failed(StoreError::io("read a value file", error)),
-        }),
+/// A value whose file is read, as errors name it.
+struct ReadTarget<'v> {
+    key: &'v Key,
+    name: &'v str,
+    layout: Layout,
+}
+
+impl ReadTarget<'_> {
+    /// Fills `buffer` from `offset`.
+    fn read_at(&self, file: &File, buffer: &mut [u8], offset: u64, wait: ReadMode) -> Result<(), ReadError> {
+        match wait {
+            ReadMode::NonBlocking => match try_read(file, buffer, offset) {
+                ImmediateOrBlocking::Done(()) => Ok(()),
+                ImmediateOrBlocking::WouldBlock => Err(ReadError::WouldBlock),
+            },
+            ReadMode::Blocking => {
+                file.read_exact_at(buffer, offset).map_err(|error| ReadError::Failed(self.failed(file, error)))
+            }
+        }
+    }
+
+    fn failed(&self, file: &File, error: io::Error) -> StoreError {
+        if error.kind() != io::ErrorKind::UnexpectedEof {
+            return unreadable(self.key, self.name, "read a value file", error);
+        }
+        let found = file.metadata().map_or(0, |metadata| metadata.len());
+        let expected = self.layout.file_len();
+        let damage = ValueCorruption::Length { file: self.name.to_owned(), expected, found };
+        StoreError::corrupt(self.key.clone(), damage)
+    }
+}
+
+/// The error of a file that exists and cannot be opened or read, such as one on an unreadable sector, or a directory in
+/// its place. Failures for lack of memory, space or descriptors say nothing about the file.
+fn unreadable(key: &Key, name: &str, action: &'static str, error: io::Error) -> StoreError {
+    if matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted) {
+        return StoreError::io(action, error);
+    }
+    match StoreError::io(action, error) {
+        StoreError::Io { source, .. } => {
+            StoreError::corrupt(key.clone(), ValueCorruption::Unreadable { file: name.to_owned(), source })
+        }
+        lack => lack,
     }
 }

@@ -246,6 +246,6 @@ async fn a_compaction_includes_concurrent_changes() {
         store.close().await.unwrap();
         let store = LocalStore::open(dir.path(), options).await.unwrap();
         assert_eq!(all(store.clone()).await, before);
-        assert_eq!(store.check(|_| ()).await.unwrap().0.corrupt, 0);
+        assert_eq!(store.check(|_| ()).await.unwrap().report.corrupt, 0);
     }
 }

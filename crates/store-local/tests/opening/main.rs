@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod copies;
+mod unreadable;
 
 use std::{
     fs::{self, File},
@@ -14,7 +15,7 @@ use zarrd_store::{
     ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, TransactionalStore,
     WriteableStore,
 };
-use zarrd_store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
+use zarrd_store_local::{Checked, FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
 
@@ -370,9 +371,9 @@ async fn reads_and_checks_report_the_key_of_a_damaged_value() {
                 let value = store.get(&key("large"), range).await.unwrap().unwrap();
                 assert_eq!(value.bytes().await.unwrap(), [7; 10].as_slice());
             }
-            let (report, damaged) = store.check(|_| ()).await.unwrap();
+            let Checked { report, corrupt, .. } = store.check(|_| ()).await.unwrap();
             assert_eq!((report.keys, report.corrupt), (101, 1));
-            assert_eq!(damaged[0].key, key("large"));
+            assert_eq!(corrupt[0].key, key("large"));
             store.close().await.unwrap();
             flip(&file, offset);
         }
@@ -398,8 +399,8 @@ async fn a_missing_or_truncated_value_file_is_reported_as_corruption() {
         Err(StoreError::Corrupt { cause, .. }) if is_missing_file(&cause) => {}
         other => panic!("{other:?}"),
     }
-    let (_, damaged) = store.check(|_| ()).await.unwrap();
-    assert!(is_missing_file(&damaged[0].cause));
+    let checked = store.check(|_| ()).await.unwrap();
+    assert!(is_missing_file(&checked.corrupt[0].cause));
     // A damaged value can be replaced.
     set(&store, "large", vec![8; 20_000]).await;
     assert_eq!(store.get(&key("large"), None).await.unwrap().unwrap().bytes().await.unwrap().len(), 20_000);

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use futures::{TryFutureExt, TryStreamExt};
 use zarrd_store::{Key, Prefix, ServedStore, SnapshotStore, StoreError, list_all};
-use zarrd_store_local::{CheckReport, LocalStore};
+use zarrd_store_local::{CheckReport, Checked, LocalStore, UnreadableIndex};
 
 use super::dialect_differences::{self, NodesOfBoth};
 use crate::{
@@ -56,12 +56,17 @@ async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error>
         counters.bytes.store(report.bytes, Relaxed);
         counters.corrupt.store(report.corrupt, Relaxed);
     };
-    let (report, corrupt) = store.check(on_progress).await?;
+    let Checked { report, corrupt, unreadable_index } = store.check(on_progress).await?;
     for value in &corrupt {
         progress.message(&format!("damaged: {:?}: {}", value.key, error_chain(&value.cause)));
     }
-    let corrupt = report.corrupt;
-    let damage = (corrupt > 0).then_some(Error::CorruptValues { corrupt, values: report.keys });
+    let (corrupt, values) = (report.corrupt, report.keys);
+    if let Some(UnreadableIndex { after, cause }) = unreadable_index {
+        let after = after.map_or_else(|| "its first key".to_owned(), |key| format!("{key:?}"));
+        progress.message(&format!("damaged: the index after {after}: {}", error_chain(&cause)));
+        return Err(Error::UnreadableIndex { corrupt, values });
+    }
+    let damage = (corrupt > 0).then_some(Error::CorruptValues { corrupt, values });
     let nodes = match NodesOfBoth::of(store).await {
         Ok(nodes) => nodes,
         // A damaged store may have no listing.

@@ -213,8 +213,8 @@ async fn list(store: &LocalStore) -> Result<Vec<String>, String> {
 
 async fn check(store: &LocalStore, when: &str) -> Result<(), String> {
     match store.check(|_| {}).await {
-        Ok((_, damaged)) if damaged.is_empty() => Ok(()),
-        Ok((_, damaged)) => Err(format!("the check finds damage{when}: {damaged:?}")),
+        Ok(checked) if checked.corrupt.is_empty() && checked.unreadable_index.is_none() => Ok(()),
+        Ok(checked) => Err(format!("the check finds damage{when}: {checked:?}")),
         Err(error) => Err(format!("the check fails{when}: {error:?}")),
     }
 }
