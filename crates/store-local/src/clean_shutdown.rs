@@ -70,6 +70,13 @@ pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
     Ok(if sum == checksum && found == marker { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
 }
 
+/// The epoch and the last commit group in the marker, if it exists and is sound; the index has all groups.
+pub(crate) fn read_state(paths: &Paths) -> Option<(u64, u64)> {
+    let text = fs::read(paths.clean_shutdown()).ok()?;
+    let MarkerFile { marker, checksum } = serde_json::from_slice(&text).ok()?;
+    (sum_text(&marker).ok()? == checksum).then_some((marker.epoch, marker.applied))
+}
+
 pub(crate) fn remove(paths: &Paths) -> Result<(), OpenError> {
     remove_durably(&paths.clean_shutdown(), &paths.dir)
 }

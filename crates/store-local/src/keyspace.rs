@@ -29,7 +29,7 @@ use crate::{
 pub(crate) const META_KEY: &[u8] = b"\0index";
 /// The key of that entry in stores of format 1.
 pub(crate) const FORMAT_1_META_KEY: &[u8] = b"\0meta";
-const SWEEP: &[u8] = b"\0sweep";
+pub(crate) const SWEEP: &[u8] = b"\0sweep";
 const SWEEP_SPACE: u8 = 1;
 /// The first byte of an intent's key. No store key begins with it, so intents are neither listed nor swept.
 pub(crate) const INTENTS: &[u8] = &[2];
@@ -134,6 +134,31 @@ impl Sweeps {
             sweeps.push(Sweep::decode(number, &value).ok_or(IndexError::Meta)?);
         }
         Ok(Self(sweeps))
+    }
+
+    /// Adds the sweep of an entry, unless that is damaged. Entries of other keys are ignored.
+    pub(crate) fn add_entry(&mut self, physical: &[u8], value: &[u8]) {
+        let number = physical.strip_prefix(SWEEP).and_then(|number| Some(u64::from_be_bytes(*number.first_chunk()?)));
+        let Some(sweep) = number.and_then(|number| Sweep::decode(number, value)) else { return };
+        self.0.retain(|other| other.number != sweep.number);
+        self.0.push(sweep);
+        self.0.sort_by_key(|sweep| sweep.number);
+    }
+
+    /// True if a physical key, of an entry that exists, is the one that its store key is looked up at. While a sweep
+    /// moves its keys, both of the places are.
+    pub(crate) fn is_live(&self, physical: &[u8]) -> bool {
+        let covering = self.covering(logical_key(physical));
+        let space = match physical.split_first() {
+            Some((&SWEEP_SPACE, rest)) => rest.first_chunk().map(|number| u64::from_be_bytes(*number)),
+            _ => None,
+        };
+        match (covering, space) {
+            (None, None) => true,
+            (Some(sweep), None) => sweep.phase == Phase::Moving,
+            (Some(sweep), Some(number)) => sweep.number == number,
+            (None, Some(_)) => false,
+        }
     }
 
     /// The newest sweep whose prefix contains the key.
@@ -268,7 +293,8 @@ impl Meta {
         with_checksum(bytes)
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Decodes the entry; `None` if it is damaged.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (mut body, sum) = bytes.split_last_chunk::<8>()?;
         if bytes.len() != Self::LEN || u64::from_be_bytes(*sum) != xxh3_64(body) {
             return None;

@@ -42,6 +42,7 @@
 //!
 //! ```text
 //! DIR/zarrd.json      the store's identity: format, id, kind of index
+//! DIR/zarrd.json.copy a copy of it, for recovering a store
 //! DIR/lock            locked by the process that has the store open; contains its pid
 //! DIR/log/            the log: durable commits that are not yet in the index
 //! DIR/index/          sled's or redb's files; later generations are in index-N/
@@ -69,6 +70,7 @@
 //! | `open` | opening, creating and upgrading |
 //! | `lock` | the lock of the directory, which tells when its files were replaced |
 //! | `values` | value files |
+//! | `recover` | reading what is whole of a damaged store, without the index's library |
 
 mod blocking;
 mod check;
@@ -91,6 +93,8 @@ mod orphans;
 mod paths;
 mod read_only_flag;
 mod record;
+mod recover;
+mod repair;
 mod space;
 mod spill;
 mod store;
@@ -106,5 +110,6 @@ pub use self::{
     error::{FileCorruption, OpenError, ValueCorruption},
     index::IndexKind,
     options::{Access, Options, Purpose, StoreState},
+    recover::{Loss, RecoverableValue, Recovery, Standing},
     store::LocalStore,
 };

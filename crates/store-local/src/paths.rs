@@ -55,6 +55,11 @@ impl Paths {
         self.dir.join("zarrd.json")
     }
 
+    /// The copy of the identity, for [recovering](crate::Recovery) a store.
+    pub(crate) fn identity_copy(&self) -> PathBuf {
+        self.dir.join("zarrd.json.copy")
+    }
+
     pub(crate) fn lock(&self) -> PathBuf {
         self.dir.join("lock")
     }

@@ -84,10 +84,7 @@ impl LocalStore {
     }
 
     /// Reads every value in the order of the keys and verifies its checksums. `progress` is called after each value.
-    pub async fn check(
-        &self,
-        progress: impl FnMut(&CheckReport) + Send + 'static,
-    ) -> Result<Checked, StoreError> {
+    pub async fn check(&self, progress: impl FnMut(&CheckReport) + Send + 'static) -> Result<Checked, StoreError> {
         let inner = Arc::clone(&self.0);
         run_blocking(move || check::check(&inner, progress)).await
     }

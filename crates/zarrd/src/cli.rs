@@ -29,7 +29,7 @@ use crate::{
 use self::examples::{
     APPEND_EXAMPLES, BACKUP_EXAMPLES, CHECK_EXAMPLES, COMPACT_EXAMPLES, COPY_EXAMPLES, EXAMPLES, EXPORT_EXAMPLES,
     GET_EXAMPLES, HEALTH_EXAMPLES, IMPORT_EXAMPLES, INFO_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LS_EXAMPLES,
-    RESTORE_EXAMPLES, SERVE_EXAMPLES, SHARE_EXAMPLES, STATS_EXAMPLES, TOKEN_EXAMPLES, TREE_EXAMPLES,
+    RECOVER_EXAMPLES, RESTORE_EXAMPLES, SERVE_EXAMPLES, SHARE_EXAMPLES, STATS_EXAMPLES, TOKEN_EXAMPLES, TREE_EXAMPLES,
 };
 pub(crate) use self::{
     append::AppendArgs,
@@ -144,6 +144,9 @@ pub(crate) enum Command {
     /// Create a store from a backup
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
+    /// Read what is whole of a damaged store into a new one
+    #[command(after_help = RECOVER_EXAMPLES)]
+    Recover(RecoverArgs),
     /// Check a running server's health
     #[command(after_help = HEALTH_EXAMPLES)]
     Health(HealthArgs),
@@ -377,6 +380,30 @@ pub(crate) struct RestoreArgs {
     /// Restore what is whole if files of the backup are damaged or missing; the exit code is 5
     #[arg(long)]
     pub(crate) skip_damaged: bool,
+    /// Leave the tokens behind: a server on the store is then open until it has some of its own
+    #[arg(long)]
+    pub(crate) without_access: bool,
+    /// Limits of the store.
+    #[command(flatten)]
+    pub(crate) write: WriteOptions,
+    /// Options of the transfer.
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+}
+
+/// The arguments of `recover`.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// The damaged store: its directory
+    pub(crate) from: Location,
+    /// Store to create: sled:DIR or redb:DIR
+    pub(crate) to: Location,
+    /// Take values too that may be earlier ones, of erased keys, or never committed
+    #[arg(long)]
+    pub(crate) doubtful: bool,
+    /// New file that lists doubtful and lost values, as lines of JSON [default: as messages on stderr]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// Leave the tokens behind: a server on the store is then open until it has some of its own
     #[arg(long)]
     pub(crate) without_access: bool,

@@ -111,6 +111,30 @@ pub(crate) enum Error {
         /// Number of values that were found.
         values: u64,
     },
+    /// Not everything of a damaged store was recovered with certainty.
+    #[error(
+        "{certain} values were recovered with certainty; {doubtful} doubtful ones {fate}; {lost} values or parts of the \
+         store are lost"
+    )]
+    PartlyRecovered {
+        /// Number of values that were recovered with certainty.
+        certain: u64,
+        /// Number of doubtful values.
+        doubtful: u64,
+        /// What was done with those.
+        fate: &'static str,
+        /// Number of known losses.
+        lost: u64,
+    },
+    /// The report of a recovery cannot be written.
+    #[error("cannot write the report {}", .file.display())]
+    WriteReport {
+        /// The file.
+        file: PathBuf,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
     /// The server is unreachable or unhealthy.
     #[error("{url} is not healthy: {reason}")]
     Unhealthy {
@@ -230,7 +254,9 @@ impl Error {
                 | OpenStoreError::ForeignFiles { .. },
             ) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
-            Self::CorruptValues { .. } | Self::UnreadableIndex { .. } => Code::CorruptionFound,
+            Self::CorruptValues { .. } | Self::UnreadableIndex { .. } | Self::PartlyRecovered { .. } => {
+                Code::CorruptionFound
+            }
             Self::Listen { .. } => Code::CannotListen,
             Self::Transfer(error) => transfer_exit_code(error),
             Self::Backup(error) => backup_exit_code(error),
@@ -256,6 +282,7 @@ impl Error {
             | Self::FirstToken { .. }
             | Self::Client(_)
             | Self::ReadFile { .. }
+            | Self::WriteReport { .. }
             | Self::Append(_)
             | Self::Share(_)
             | Self::OtherOwner { .. }

@@ -12,7 +12,7 @@ use zarrd_client::HttpStore;
 use zarrd_store::{
     BoxError, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, SnapshotStore, StoreError,
 };
-use zarrd_store_local::{Access, DirectoryForm, IndexKind, LocalStore, OpenError, Options, Purpose};
+use zarrd_store_local::{Access, DirectoryForm, IndexKind, LocalStore, OpenError, Options, Purpose, Recovery};
 
 use crate::{
     config::{Endpoint, ForeignUrl, Location, Mount, ServerEndpoint, WriteLimits},
@@ -174,6 +174,16 @@ pub(crate) async fn open_for(
     open_with(location, advice, Options { purpose, ..limits.into() }).await
 }
 
+/// Reads what is whole of a store that may be damaged. Nothing is written into its directory.
+pub(crate) async fn open_recovery(location: &Location, advice: &'static str) -> Result<Recovery, OpenStoreError> {
+    let not_found = || OpenStoreError::NotFound { location: location.clone() };
+    if directory_state(location)? == DirectoryState::Empty {
+        return Err(not_found());
+    }
+    let directory = location.directory().ok_or_else(not_found)?;
+    Recovery::open(directory).await.map_err(|source| open_error(location, directory, advice, source))
+}
+
 async fn open_with(location: &Location, advice: &'static str, options: Options) -> Result<LocalStore, OpenStoreError> {
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
@@ -182,15 +192,20 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
             return Err(OpenStoreError::NotFound { location: location.clone() });
         }
     };
-    LocalStore::open(directory, Options { index, ..options }).await.map_err(|source| match source {
+    let opened = LocalStore::open(directory, Options { index, ..options }).await;
+    opened.map_err(|source| open_error(location, directory, advice, source))
+}
+
+fn open_error(location: &Location, directory: &Path, advice: &'static str, source: OpenError) -> OpenStoreError {
+    match source {
         OpenError::NotAStore { .. }
             if DirectoryForm::of(directory).is_ok_and(|form| form == DirectoryForm::Foreign) =>
         {
-            OpenStoreError::ForeignFiles { directory: directory.clone() }
+            OpenStoreError::ForeignFiles { directory: directory.to_owned() }
         }
         locked @ OpenError::Locked { .. } => OpenStoreError::InUse { locked, advice },
         source => OpenStoreError::Open { location: location.clone(), source },
-    })
+    }
 }
 
 /// Opens a store that other programs write, for reading. Files of a directory that are `private` are not read.

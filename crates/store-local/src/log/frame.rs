@@ -136,6 +136,26 @@ pub(super) fn is_frame_start(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC.to_be_bytes())
 }
 
+/// The padded length of the frame that seems to be at the start of `bytes`; `None` if none does.
+pub(super) fn padded_len(bytes: &[u8]) -> Option<usize> {
+    let len = bytes.strip_prefix(&MAGIC.to_be_bytes())?.first_chunk().map(|len| u32::from_be_bytes(*len))?;
+    FRAME_HEADER.checked_add(usize::try_from(len).ok()?)?.checked_next_multiple_of(8)
+}
+
+/// True if a valid frame is at the start of `bytes`.
+pub(super) fn is_frame(key: LogKey, segment: u64, bytes: &[u8]) -> bool {
+    let check = || {
+        let (header, rest) = bytes.split_first_chunk::<FRAME_HEADER>()?;
+        let (len, fields) = header.strip_prefix(&MAGIC.to_be_bytes())?.split_first_chunk::<4>()?;
+        let (group, sum) = fields.split_first_chunk::<8>()?;
+        let len = u32::from_be_bytes(*len);
+        let payload = rest.get(..usize::try_from(len).ok()?)?;
+        let sum = u64::from_be_bytes(*sum.first_chunk()?);
+        Some(sum == checksum(key, segment, len, u64::from_be_bytes(*group), payload))
+    };
+    check().unwrap_or_default()
+}
+
 /// Decodes the frame at the beginning of `bytes`: its group, payload, and padded length. `None` if it is not valid.
 pub(super) fn decode_frame(key: LogKey, segment: u64, bytes: &Bytes) -> Option<(u64, Bytes, usize)> {
     let mut reader = BytesReader(bytes.clone());

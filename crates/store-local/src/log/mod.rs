@@ -18,6 +18,7 @@ mod bulk;
 mod bytes_reader;
 mod frame;
 pub(crate) mod replay;
+mod scan;
 mod segment;
 
 use std::{
@@ -34,6 +35,8 @@ pub(crate) use self::{
     bulk::{BulkCommit, BulkEntry, BulkWriter, PreparedBulk},
     frame::Operation,
     replay::{Replayed, replay},
+    scan::{ScannedSegment, scan_segment},
+    segment::{id_of as segment_id, name as segment_name},
 };
 use self::{
     frame::encode_frame,

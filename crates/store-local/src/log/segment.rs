@@ -42,12 +42,12 @@ pub(super) struct Segment {
 }
 
 /// The file name of a segment.
-pub(super) fn name(id: u64) -> String {
+pub(crate) fn name(id: u64) -> String {
     format!("{id:016x}.log")
 }
 
 /// Parses the file name of a segment.
-pub(super) fn id_of(name: &str) -> Option<u64> {
+pub(crate) fn id_of(name: &str) -> Option<u64> {
     let id = name.strip_suffix(".log")?;
     let number = u64::from_str_radix(id, 16).ok()?;
     (format!("{number:016x}") == id).then_some(number)

@@ -1,6 +1,6 @@
 //! The file `zarrd.json`: the identity of a store.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -45,7 +45,37 @@ impl Identity {
     }
 
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
-        let path = paths.identity();
+        Self::read_file(paths, paths.identity())
+    }
+
+    /// Reads the identity, or its copy if it is damaged or missing. `None` if neither can be read. Fails if the store has
+    /// a newer format.
+    pub(crate) fn read_either(paths: &Paths) -> Result<Option<Self>, OpenError> {
+        let first = Self::read(paths);
+        if let Ok(identity) = first {
+            return Ok(Some(identity));
+        }
+        match (Self::read_file(paths, paths.identity_copy()), first) {
+            (Ok(identity), _) => Ok(Some(identity)),
+            (Err(newer @ OpenError::UnsupportedFormat { .. }), _)
+            | (_, Err(newer @ OpenError::UnsupportedFormat { .. })) => Err(newer),
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes the copy of the identity, unless it is there. Its loss is no reason not to open a store.
+    pub(super) fn write_copy(&self, paths: &Paths) {
+        let is_same = |copy: Self| copy.checksum == self.checksum && copy.format == self.format;
+        if Self::read_file(paths, paths.identity_copy()).is_ok_and(is_same) {
+            return;
+        }
+        let written = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|text| write_durably(&paths.identity_copy(), &text)) {
+            tracing::debug!(%error, "could not write the copy of zarrd.json");
+        }
+    }
+
+    fn read_file(paths: &Paths, path: PathBuf) -> Result<Self, OpenError> {
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
         let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
         let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;

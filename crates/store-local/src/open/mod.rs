@@ -130,6 +130,7 @@ fn open_locked(
     check_index_is_free(paths, &main_file)?;
     // Files are changed from here on.
     clean_shutdown::remove(paths)?;
+    identity.write_copy(paths);
     let index = index_options.open(&generations.dir());
     let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(paths, error))?);
     let (meta, sweeps) = read_index(paths, &*index)?;

@@ -24,6 +24,7 @@ pub(crate) use self::{
     buffers::{BUFFER_BYTES, Buffer, Buffers},
     directory::Directory,
     reader::{OpenValue, verify},
+    trailer::read_footer,
     writer::{FinishError, StagedFile, Writer},
 };
 

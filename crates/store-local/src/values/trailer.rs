@@ -1,10 +1,12 @@
 //! The trailer of a value file: checksums and footer.
 
+use std::{fs::File, os::unix::fs::FileExt};
+
 use xxhash_rust::xxh3::xxh3_64;
 use zarrd_store::Key;
 
 use super::BLOCK_BYTES;
-use crate::record::FileId;
+use crate::record::{FileId, FileRef};
 
 const MAGIC: [u8; 8] = *b"ZARRDVAL";
 /// The number of checksums on one page.
@@ -83,6 +85,32 @@ impl PageSums {
         let expected = self.0.get(to_usize(number))?;
         (xxh3_64(page) == *expected).then(|| decode_sums(page))
     }
+}
+
+/// The key of a value file, and its reference, from its footer alone; `None` if that is not valid. Blocks.
+pub(crate) fn read_footer(file: &File, id: FileId) -> Option<(Key, FileRef)> {
+    const FIXED: usize = FOOTER_LEN;
+    let len = file.metadata().ok()?.len();
+    let mut fixed = [0; FIXED];
+    file.read_exact_at(&mut fixed, len.checked_sub(FIXED as u64)?).ok()?;
+    let (key_len, rest) = fixed.split_first_chunk::<2>()?;
+    let key_len = u64::from(u16::from_be_bytes(*key_len));
+    let (found, rest) = rest.split_first_chunk::<8>()?;
+    let (size, rest) = rest.split_first_chunk::<8>()?;
+    let (_commit, rest) = rest.split_first_chunk::<8>()?;
+    let size = u64::from_be_bytes(*size);
+    let checksum =
+        rest.strip_prefix(&MAGIC).and_then(|sum| sum.first_chunk::<8>()).map(|sum| u64::from_be_bytes(*sum))?;
+    let layout = Layout { size, key_len };
+    if u64::from_be_bytes(*found) != id.0 || size > len || layout.file_len() != len {
+        return None;
+    }
+    let mut end = vec![0; layout.end_len()];
+    file.read_exact_at(&mut end, layout.end_offset()).ok()?;
+    let key_end = end.len().checked_sub(FIXED)?;
+    let key = Key::from_bytes(end.get(key_end.checked_sub(to_usize(key_len))?..key_end)?).ok()?;
+    PageSums::parse(&end, &Footer { key: &key, id, size, commit: 0 }, checksum)?;
+    Some((key, FileRef { id, size, checksum }))
 }
 
 impl Footer<'_> {

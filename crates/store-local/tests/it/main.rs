@@ -12,5 +12,6 @@ mod conformance;
 mod faults;
 mod incomplete;
 mod prefix_snapshots;
+mod recover;
 mod space;
 mod sweeping;

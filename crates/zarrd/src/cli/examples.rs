@@ -201,6 +201,17 @@ Examples:
 The store must be new or an empty directory. Until it is complete, it has a file named incomplete, and every command rejects \
 it with exit code 3. The values get new versions, so ETags change, and a backup of the new store takes another directory.";
 
+pub(super) const RECOVER_EXAMPLES: &str = "\
+Examples:
+  zarrd recover sled:/data sled:/data-new
+      read what is certain of a damaged store into a new one
+  zarrd recover /data redb:/data-new --doubtful --report lost.jsonl
+      take doubtful values too, and list them with what is lost
+
+Nothing is written into the damaged store, and no server may have opened it. Certain is what was proven to be the last value \
+of its key; everything else that is whole is doubtful. The exit code is 5 if a value is doubtful or lost; each is named. \
+Until the new store is complete, it has a file named incomplete, and every command rejects it with exit code 3.";
+
 pub(super) const HEALTH_EXAMPLES: &str = "\
 Examples:
   zarrd health

@@ -14,6 +14,7 @@ mod import;
 mod info;
 mod login;
 mod ls;
+mod recover;
 mod restore;
 mod serve;
 mod share;
@@ -33,8 +34,8 @@ use crate::{
     cli::{Cli, Command},
     config::{
         AppendConfig, BackupConfig, CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig,
-        GetConfig, HealthConfig, ImportConfig, Location, LogConfig, NodeConfig, RestoreConfig, ServeConfig,
-        ShareConfig, StatsConfig, TokenConfig,
+        GetConfig, HealthConfig, ImportConfig, Location, LogConfig, NodeConfig, RecoverConfig, RestoreConfig,
+        ServeConfig, ShareConfig, StatsConfig, TokenConfig,
     },
     error::Error,
     logging, open, priority,
@@ -86,6 +87,7 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
         Command::Backup(args) => backup::run(BackupConfig::new(args, file)?).await,
         Command::Restore(args) => restore::run(RestoreConfig::new(args, file)?).await,
+        Command::Recover(args) => recover::run(RecoverConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
         Command::Token(args) => token::run(TokenConfig::new(args, file)?),
         Command::Share(args) => share::run(ShareConfig::new(args)?).await,

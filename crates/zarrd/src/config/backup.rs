@@ -1,4 +1,4 @@
-//! The configuration of `backup` and `restore`.
+//! The configuration of `backup`, `restore` and `recover`.
 
 use std::{
     num::NonZeroUsize,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     backup::{Damaged, Verify},
-    cli::{BackupArgs, RestoreArgs},
+    cli::{BackupArgs, RecoverArgs, RestoreArgs},
 };
 
 /// Configuration of `backup`.
@@ -48,6 +48,49 @@ pub(crate) struct RestoreConfig {
     pub(crate) write: WriteLimits,
     /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
+}
+
+/// Configuration of `recover`.
+#[derive(Debug)]
+pub(crate) struct RecoverConfig {
+    /// The damaged store.
+    pub(crate) from: Location,
+    /// The store to create.
+    pub(crate) to: Location,
+    /// What happens to values that may not be the last ones.
+    pub(crate) doubtful: Doubtful,
+    /// The file that lists doubtful and lost values; `None` for stderr.
+    pub(crate) report: Option<PathBuf>,
+    /// The tokens that are copied.
+    pub(crate) tokens: CopiedTokens,
+    /// Limits of the new store.
+    pub(crate) write: WriteLimits,
+    /// Number of values that are copied concurrently.
+    pub(crate) jobs: NonZeroUsize,
+}
+
+/// The treatment of values that may not be the last ones of their keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubtful {
+    /// They are listed only.
+    LeaveOut,
+    /// They are recovered and listed.
+    Take,
+}
+
+impl RecoverConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: RecoverArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        Ok(Self {
+            from: persistent(args.from, "recover")?,
+            to: persistent(args.to, "recover")?,
+            doubtful: if args.doubtful { Doubtful::Take } else { Doubtful::LeaveOut },
+            report: args.report,
+            tokens: if args.without_access { CopiedTokens::None } else { CopiedTokens::All },
+            write: WriteLimits::new(&args.write, file),
+            jobs: jobs(&args.transfer, file),
+        })
+    }
 }
 
 impl BackupConfig {

@@ -25,7 +25,7 @@ use std::{io, path::PathBuf};
 
 pub(crate) use anonymous::AnonymousRight;
 pub(crate) use append::AppendConfig;
-pub(crate) use backup::{BackupConfig, RestoreConfig};
+pub(crate) use backup::{BackupConfig, Doubtful, RecoverConfig, RestoreConfig};
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use foreign::ForeignUrl;

@@ -1,0 +1,86 @@
+//! Reading a segment whose parts may be damaged.
+
+use bytes::Bytes;
+
+use super::{
+    frame::{FRAME_HEADER, Operation, decode_frame, decode_payload, is_frame, is_frame_start, padded_len},
+    segment::{HEADER_BYTES, Header},
+};
+use crate::{
+    log_key::LogKey,
+    repair::{MAX_REPAIRED_BYTES, repair_bit},
+};
+
+/// What can be read of a segment.
+pub(crate) struct ScannedSegment {
+    /// The epoch and the first group; `None` if the header is damaged.
+    pub(crate) header: Option<(u64, u64)>,
+    /// True if the file is shorter than it was created.
+    pub(crate) cut_short: bool,
+    /// The groups of valid frames, with their operations.
+    pub(crate) frames: Vec<(u64, Vec<Operation>)>,
+    /// True if a frame between others is damaged.
+    pub(crate) damaged: bool,
+}
+
+/// Finds the valid frames of a segment. Those that a recycled segment had before are not valid.
+pub(crate) fn scan_segment(key: LogKey, id: u64, bytes: Bytes) -> ScannedSegment {
+    let header = read_header(key, id, &bytes);
+    let size = header.as_ref().and_then(|(header, fields)| header.size_of(fields, key));
+    let cut_short = size.is_some_and(|size| (bytes.len() as u64) < size);
+    let mut found = ScannedSegment {
+        header: header.map(|(header, _)| (header.epoch, header.first_group)),
+        cut_short,
+        frames: Vec::new(),
+        damaged: false,
+    };
+    let mut at = usize::try_from(HEADER_BYTES).unwrap_or(usize::MAX);
+    let mut skipped = false;
+    while at < bytes.len() {
+        let rest = bytes.slice(at..);
+        // The first bytes of a frame behind others may be damaged.
+        let frame = is_frame_start(&rest).then(|| decode_frame(key, id, &rest)).flatten();
+        let frame = frame.or_else(|| if skipped { None } else { repaired(key, id, &rest) });
+        let decoded = frame.and_then(|(group, payload, len)| Some((group, decode_payload(payload)?, len)));
+        match decoded {
+            Some((group, operations, len)) => {
+                found.damaged |= skipped;
+                skipped = false;
+                found.frames.push((group, operations));
+                at = at.saturating_add(len);
+            }
+            None => {
+                skipped = true;
+                at = at.saturating_add(8);
+            }
+        }
+    }
+    found
+}
+
+/// The header of a segment, perhaps after a repair, and its bytes.
+fn read_header(key: LogKey, id: u64, bytes: &Bytes) -> Option<(Header, Vec<u8>)> {
+    let mut fields = bytes.get(..bytes.len().min(128))?.to_vec();
+    let is_valid = |fields: &[u8]| Header::decode(fields, key).is_some_and(|header| header.id == id);
+    if !is_valid(&fields) && !repair_bit(&mut fields, usize::MAX, is_valid) {
+        return None;
+    }
+    Some((Header::decode(&fields, key)?, fields))
+}
+
+/// The frame at the start of the bytes with one bit repaired.
+fn repaired(key: LogKey, id: u64, rest: &Bytes) -> Option<(u64, Bytes, usize)> {
+    let is_valid = |bytes: &[u8]| is_frame(key, id, bytes);
+    let mut bytes = rest.get(..rest.len().min(MAX_REPAIRED_BYTES))?.to_vec();
+    if bytes.get(..FRAME_HEADER)?.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    if let Some(len) = padded_len(&bytes).filter(|len| *len <= bytes.len()) {
+        let mut frame = bytes.get(..len)?.to_vec();
+        if repair_bit(&mut frame, usize::MAX, is_valid) {
+            return decode_frame(key, id, &frame.into());
+        }
+    }
+    // A bit of the header, which may be one of the length.
+    if repair_bit(&mut bytes, FRAME_HEADER, is_valid) { decode_frame(key, id, &bytes.into()) } else { None }
+}

@@ -1,0 +1,40 @@
+//! Value files by their footers, which name key, size and number.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use zarrd_store::Key;
+
+use crate::{
+    record::{FileId, FileRef},
+    values::read_footer,
+};
+
+/// A value file that agrees with its footer, as far as that tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundFile {
+    pub(super) key: Key,
+    pub(super) file: FileRef,
+}
+
+/// The value files of a store, by their names.
+pub(super) fn scan(values: &Path, mut visit: impl FnMut(FoundFile)) {
+    for directory in 0..=u8::MAX {
+        let path = values.join(crate::record::directory_name(directory));
+        let Ok(entries) = fs::read_dir(path) else { continue };
+        for entry in entries.flatten() {
+            let id = entry.file_name().to_str().and_then(FileId::from_name);
+            let Some(id) = id.filter(|id| id.directory() == directory) else { continue };
+            // Other than regular files could block.
+            if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let Some((key, file)) = File::open(entry.path()).ok().and_then(|file| read_footer(&file, id)) else {
+                continue;
+            };
+            visit(FoundFile { key, file });
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The records of an index, from the entries of its pages.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
+
+use bytes::Bytes;
+use zarrd_store::Key;
+
+use super::pages::{IndexPages, LostRange, ScannedEntry};
+use crate::{
+    keyspace::{INTENTS, META_KEY, Meta, SWEEP, Sweeps, fingerprint, is_internal, logical_key},
+    record::Record,
+};
+
+/// The records of an index, and how far they are known to be the last ones.
+#[derive(Default)]
+pub(super) struct IndexState {
+    pub(super) records: BTreeMap<Key, IndexRecord>,
+    /// The keys whose records are damaged.
+    pub(super) damaged: Vec<Key>,
+    pub(super) lost: Vec<LostRange>,
+    /// The last commit group that the index has completely; `None` if that is unknown.
+    pub(super) applied: Option<u64>,
+    /// The latest epoch of a record.
+    pub(super) epoch: u64,
+    /// The number of intents.
+    pub(super) intents: u64,
+}
+
+/// A record in an index.
+pub(super) struct IndexRecord {
+    pub(super) record: Record,
+    /// True if it is the last one of its key up to the commit group that the index has.
+    pub(super) current: bool,
+}
+
+/// The newest record of a physical key.
+struct Newest {
+    entry: ScannedEntry,
+    record: Record,
+}
+
+impl IndexState {
+    /// Decodes entries. Of several records of a key the one with the highest commit counts.
+    pub(super) fn new(pages: IndexPages, store_id: u64) -> Self {
+        let IndexPages { entries, mut lost } = pages;
+        let (mut meta, mut sweeps, mut internal_is_current) = (None, Sweeps::default(), true);
+        let mut newest: HashMap<Bytes, Newest> = HashMap::new();
+        let mut damaged = BTreeSet::new();
+        for entry in entries {
+            if is_internal(&entry.key) {
+                internal_is_current &= entry.current;
+                add_internal(&entry, &mut meta, &mut sweeps);
+                continue;
+            }
+            match Record::decode(logical_key(&entry.key), entry.value.clone(), store_id) {
+                Some(record) => add_newest(&mut newest, Newest { entry, record }),
+                None => _ = damaged.insert(entry.key),
+            }
+        }
+        let is_whole = meta.as_ref().is_some_and(|(meta, _)| make_whole(&mut newest, meta));
+        if is_whole {
+            lost.clear();
+            damaged.clear();
+        }
+        let knows_sweeps =
+            is_whole || internal_is_current && !lost.iter().any(|range| is_part(range) && range.contains(SWEEP));
+        let applied = meta.filter(|(_, current)| is_whole || *current && knows_sweeps).map(|(meta, _)| meta.applied);
+        let mut state = Self { lost, applied, ..Self::default() };
+        state.add_records(newest, &sweeps, is_whole, applied.is_some());
+        state.add_damaged(damaged.into_iter());
+        state
+    }
+
+    fn add_records(&mut self, newest: HashMap<Bytes, Newest>, sweeps: &Sweeps, is_whole: bool, is_known: bool) {
+        for (physical, Newest { entry, record }) in newest {
+            self.epoch = self.epoch.max(record.commit >> 40);
+            if physical.starts_with(INTENTS) {
+                self.intents = self.intents.saturating_add(1);
+                continue;
+            }
+            let Some(key) = sweeps.is_live(&physical).then(|| Key::from_bytes(logical_key(&physical)).ok()).flatten()
+            else {
+                continue;
+            };
+            let found = IndexRecord { record, current: is_known && (is_whole || entry.current) };
+            match self.records.entry(key) {
+                Entry::Vacant(place) => drop(place.insert(found)),
+                Entry::Occupied(mut place) if place.get().record.commit < found.record.commit => {
+                    drop(place.insert(found))
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+
+    /// Names the keys of damaged records that have no other one. Of a key that is damaged itself, another one is named.
+    fn add_damaged(&mut self, damaged: impl Iterator<Item = Bytes>) {
+        let keys = damaged.filter_map(|physical| Key::from_bytes(logical_key(&physical)).ok());
+        self.damaged = keys.filter(|key| !self.records.get(key).is_some_and(|record| record.current)).collect();
+    }
+}
+
+/// True if the range is not the whole of the index.
+fn is_part(range: &LostRange) -> bool {
+    !range.from.is_empty() || range.to.is_some()
+}
+
+/// Takes the newest metadata entry, and sweeps.
+fn add_internal(entry: &ScannedEntry, meta: &mut Option<(Meta, bool)>, sweeps: &mut Sweeps) {
+    if entry.key != META_KEY {
+        return sweeps.add_entry(&entry.key, &entry.value);
+    }
+    let Some(found) = Meta::decode(&entry.value) else { return };
+    if meta.as_ref().is_none_or(|(meta, current)| (meta.applied, *current) < (found.applied, entry.current)) {
+        *meta = Some((found, entry.current));
+    }
+}
+
+fn add_newest(newest: &mut HashMap<Bytes, Newest>, found: Newest) {
+    use std::collections::hash_map::Entry;
+    match newest.entry(found.entry.key.clone()) {
+        Entry::Vacant(place) => drop(place.insert(found)),
+        Entry::Occupied(mut place) => {
+            let before = place.get();
+            let is_newer = (before.record.commit, before.entry.current) < (found.record.commit, found.entry.current);
+            if is_newer {
+                place.insert(found);
+            }
+        }
+    }
+}
+
+/// True if the entries are those that the metadata entry counts, whatever pages they are from. One that is not current
+/// may be removed for that: it was erased, and an old page still has it.
+fn make_whole(newest: &mut HashMap<Bytes, Newest>, meta: &Meta) -> bool {
+    let mut counted = Meta::default();
+    for (key, found) in newest.iter() {
+        counted.add(key, &found.entry.value);
+    }
+    if counted.same_entries(meta) {
+        return true;
+    }
+    if counted.entries != meta.entries.saturating_add(1) {
+        return false;
+    }
+    let difference = counted.digest ^ meta.digest;
+    let erased =
+        newest.iter().find(|(key, found)| !found.entry.current && fingerprint(key, &found.entry.value) == difference);
+    let Some(erased) = erased.map(|(key, _)| key.clone()) else { return false };
+    newest.remove(&erased);
+    true
+}

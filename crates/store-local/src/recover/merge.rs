@@ -1,0 +1,286 @@
+//! The last value of each key, from index, log and value files.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use zarrd_store::{IntentId, Key, Prefix};
+
+use super::{
+    Loss, RecoverableValue, Standing,
+    footers::FoundFile,
+    index_state::IndexState,
+    log_scan::{LogScan, LoggedChange},
+};
+use crate::{
+    log::{BulkCommit, Operation},
+    record::{FileRef, Record},
+};
+
+/// Where the bytes of a value are.
+#[derive(Clone)]
+pub(super) enum Source {
+    Record(Record),
+    /// The commit, and the index of the value in it.
+    Bulk(Arc<BulkCommit>, usize),
+    /// A file whose record is lost.
+    File(FileRef),
+}
+
+/// The last change of a key in the log.
+struct Logged {
+    number: u64,
+    group: u64,
+    /// `None` if the key was erased.
+    record: Option<LoggedValue>,
+}
+
+enum LoggedValue {
+    Record(Bytes),
+    Bulk(Arc<BulkCommit>, usize),
+}
+
+/// What was found of a store.
+pub(super) struct Found {
+    index: IndexState,
+    /// The last changes of keys in the log.
+    logged: BTreeMap<Key, Logged>,
+    /// Prefixes that were erased, with the numbers of the erases.
+    erased: Vec<(u64, Prefix)>,
+    /// The last commit group whose changes are unknown; 0 if there is none, `u64::MAX` if the end of the log is.
+    last_missing: u64,
+    /// True if commit groups are missing that the index does not have.
+    misses_changes: bool,
+    losses: Vec<Loss>,
+    files: BTreeMap<Key, FileRef>,
+    intents: BTreeSet<IntentId>,
+    store_id: u64,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Record(_) => "Record",
+            Self::Bulk(..) => "Bulk",
+            Self::File(_) => "File",
+        })
+    }
+}
+
+impl Found {
+    /// What can be found without the identity of the store, by which records and the log are checked.
+    pub(super) fn without_identity() -> Self {
+        let cause =
+            "zarrd.json and its copy are damaged or missing, without which small values cannot be read".to_owned();
+        let losses = vec![Loss::Range { from: String::new(), to: None, cause }];
+        Self {
+            index: IndexState::default(),
+            logged: BTreeMap::new(),
+            erased: Vec::new(),
+            last_missing: u64::MAX,
+            misses_changes: true,
+            losses,
+            files: BTreeMap::new(),
+            intents: BTreeSet::new(),
+            store_id: 0,
+        }
+    }
+
+    /// Merges an index and a log. `clean` has the epoch and the last commit group after a clean shutdown.
+    pub(super) fn new(index: IndexState, log: LogScan, clean: Option<(u64, u64)>, store_id: u64) -> Self {
+        let applied = index.applied.unwrap_or_default();
+        let end = LogEnd::of(&log, clean, &index);
+        let missing = end.missing_after(&log, applied);
+        let last_missing = end.missing_after(&log, 0).map_or(0, |(_, last)| last);
+        let needed = log.damaged_commits.iter().filter(|(group, _)| *group > applied).map(|(_, cause)| cause);
+        let damage = log.damage.iter().chain(needed).map(|cause| Loss::Damage { cause: cause.clone() });
+        let mut losses: Vec<Loss> = damage.collect();
+        if let Some((first, last)) = missing {
+            losses.push(Loss::Range { from: String::new(), to: None, cause: missing_groups(first, last) });
+        }
+        let mut found = Self {
+            index,
+            logged: BTreeMap::new(),
+            erased: Vec::new(),
+            last_missing,
+            misses_changes: missing.is_some(),
+            losses,
+            files: BTreeMap::new(),
+            intents: BTreeSet::new(),
+            store_id,
+        };
+        for (group, changes) in log.groups {
+            for change in changes {
+                found.apply(group, change);
+            }
+        }
+        found
+    }
+
+    /// True if keys may exist that neither index nor log name.
+    pub(super) fn needs_footers(&self) -> bool {
+        self.misses_changes || self.index.applied.is_none() || !self.index.lost.is_empty()
+    }
+
+    /// Adds a value file, of which index and log may know nothing.
+    pub(super) fn add_file(&mut self, found: FoundFile) {
+        let FoundFile { key, file } = found;
+        if self.index.records.contains_key(&key) || self.logged.contains_key(&key) {
+            return;
+        }
+        if !self.misses_changes
+            && self.index.applied.is_some()
+            && !self.index.lost.iter().any(|range| range.contains(key.as_bytes()))
+        {
+            return;
+        }
+        match self.files.entry(key) {
+            Entry::Vacant(place) => drop(place.insert(file)),
+            Entry::Occupied(mut place) if place.get().id < file.id => drop(place.insert(file)),
+            Entry::Occupied(_) => {}
+        }
+    }
+
+    /// Adds damage that concerns no key.
+    pub(super) fn add_damage(&mut self, cause: String) {
+        self.losses.push(Loss::Damage { cause });
+    }
+
+    /// The values in the order of their keys, the losses, and the number of operations that were under way.
+    pub(super) fn into_values(mut self) -> (Vec<RecoverableValue>, Vec<Loss>, u64) {
+        let mut values = Vec::new();
+        let mut losses = std::mem::take(&mut self.losses);
+        let records = std::mem::take(&mut self.index.records);
+        let mut logged = std::mem::take(&mut self.logged);
+        for (key, found) in records {
+            let change = logged.remove(&key).filter(|change| change.number > found.record.commit);
+            if let Some(change) = change {
+                self.add_logged(key, change, &mut values, &mut losses);
+            } else if !self.is_erased_after(&key, found.record.commit) {
+                let standing = self.standing(found.current && !self.misses_changes);
+                values.push(RecoverableValue { key, standing, source: Source::Record(found.record) });
+            }
+        }
+        for (key, change) in logged {
+            self.add_logged(key, change, &mut values, &mut losses);
+        }
+        let named: BTreeSet<&Key> = values.iter().map(|value| &value.key).collect();
+        let lost = self.index.damaged.iter().filter(|key| !named.contains(key));
+        let cause = "its record in the index is damaged";
+        losses.extend(lost.map(|key| Loss::Value { key: key.clone(), cause: cause.to_owned() }));
+        for (key, file) in std::mem::take(&mut self.files) {
+            values.push(RecoverableValue { key, standing: Standing::Doubtful, source: Source::File(file) });
+        }
+        let text = |key: &[u8]| String::from_utf8_lossy(key).trim_start_matches(|first| first < ' ').to_owned();
+        losses.extend(self.index.lost.iter().map(|range| Loss::Range {
+            from: text(&range.from),
+            to: range.to.as_deref().map(text),
+            cause: range.place.clone(),
+        }));
+        values.sort_by(|one, other| one.key.cmp(&other.key));
+        let operations = self.index.intents.max(self.intents.len() as u64);
+        (values, losses, operations)
+    }
+
+    fn standing(&self, is_certain: bool) -> Standing {
+        if is_certain { Standing::Certain } else { Standing::Doubtful }
+    }
+
+    /// Adds the value that the last change of a key in the log sets.
+    fn add_logged(&self, key: Key, change: Logged, values: &mut Vec<RecoverableValue>, losses: &mut Vec<Loss>) {
+        let Some(value) = change.record.filter(|_| !self.is_erased_after(&key, change.number)) else { return };
+        let source = match value {
+            LoggedValue::Bulk(bulk, index) => Some(Source::Bulk(bulk, index)),
+            LoggedValue::Record(bytes) => Record::decode(key.as_bytes(), bytes, self.store_id).map(Source::Record),
+        };
+        match source {
+            Some(source) => {
+                let standing = self.standing(change.group > self.last_missing);
+                values.push(RecoverableValue { key, standing, source });
+            }
+            None => losses.push(Loss::Value { key, cause: "its record in the log is damaged".to_owned() }),
+        }
+    }
+
+    fn is_erased_after(&self, key: &Key, number: u64) -> bool {
+        self.erased.iter().any(|(erase, prefix)| *erase > number && key.as_str().starts_with(prefix.as_str()))
+    }
+
+    fn apply(&mut self, group: u64, change: LoggedChange) {
+        match change {
+            LoggedChange::Bulk(bulk) => {
+                for (index, entry) in bulk.entries().iter().enumerate() {
+                    let record = entry.is_set().then(|| LoggedValue::Bulk(Arc::clone(&bulk), index));
+                    self.log(entry.key.clone(), Logged { number: bulk.number_of(index), group, record });
+                }
+            }
+            LoggedChange::Operation(Operation::Set { key, number, record }) => {
+                self.log(key, Logged { number, group, record: Some(LoggedValue::Record(record)) });
+            }
+            LoggedChange::Operation(Operation::Erase { key, number }) => {
+                self.log(key, Logged { number, group, record: None });
+            }
+            LoggedChange::Operation(Operation::ErasePrefix { prefix, number }) => self.erased.push((number, prefix)),
+            LoggedChange::Operation(Operation::Intent { id, record, .. }) => {
+                match record {
+                    Some(_) => self.intents.insert(id),
+                    None => self.intents.remove(&id),
+                };
+            }
+            // Its file was read with its group.
+            LoggedChange::Operation(Operation::Bulk { .. }) => {}
+        }
+    }
+
+    fn log(&mut self, key: Key, change: Logged) {
+        match self.logged.entry(key) {
+            Entry::Vacant(place) => drop(place.insert(change)),
+            Entry::Occupied(mut place) if place.get().number < change.number => drop(place.insert(change)),
+            Entry::Occupied(_) => {}
+        }
+    }
+}
+
+/// The last commit group of the store, as far as it is known.
+#[derive(Clone, Copy)]
+enum LogEnd {
+    /// After this group the store was shut down.
+    Clean(u64),
+    /// It is the last one in the log.
+    Logged,
+    Unknown,
+}
+
+impl LogEnd {
+    fn of(log: &LogScan, clean: Option<(u64, u64)>, index: &IndexState) -> Self {
+        match clean {
+            Some((epoch, applied)) if epoch >= log.epoch.max(index.epoch) && applied >= log.last_group() => {
+                Self::Clean(applied)
+            }
+            // A record of a later epoch tells that the segments of that epoch are missing, and so does a later group.
+            _ if log.open_end || index.epoch > log.epoch => Self::Unknown,
+            _ if index.applied.is_some_and(|applied| applied > log.last_group()) => Self::Unknown,
+            _ => Self::Logged,
+        }
+    }
+
+    /// The first and the last group after one whose changes are unknown.
+    fn missing_after(self, log: &LogScan, applied: u64) -> Option<(u64, u64)> {
+        let missing = log.missing_after(applied);
+        let behind = log.last_group().max(applied).saturating_add(1);
+        match self {
+            Self::Clean(last) if last >= behind => Some((missing.map_or(behind, |(first, _)| first), last)),
+            Self::Unknown => Some((missing.map_or(behind, |(first, _)| first), u64::MAX)),
+            Self::Clean(_) | Self::Logged => missing,
+        }
+    }
+}
+
+fn missing_groups(first: u64, last: u64) -> String {
+    match last {
+        u64::MAX => format!("commit groups from {first} on may be missing from the log"),
+        last => format!("commit groups {first} to {last} are missing from the log"),
+    }
+}

@@ -1,0 +1,290 @@
+//! Reading what is whole of a store that is damaged, without writing into it.
+//!
+//! ```text
+//!  index pages ──▶ records, each with its own checksum ─┐
+//!  log frames  ──▶ changes, over the records            ├─▶ the last value of each key: certain or doubtful
+//!  value files ──▶ footers, for keys that are not named ┘   and what is lost, as far as that is known
+//! ```
+//!
+//! Neither sled nor redb is used: their files are parsed page by page. What is **certain** was proven to be the state
+//! after the last commit: the page of a record is the current one, and no later commit group is missing. Anything else
+//! that agrees with its checksum is **doubtful**: it was the value of its key once, or was uploaded and never committed.
+
+mod footers;
+mod index_state;
+mod log_scan;
+mod merge;
+mod pages;
+mod redb_pages;
+mod sled_pages;
+
+use std::{fs, path::Path, sync::Arc};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use zarrd_store::{Key, Payload, StoreError};
+
+use self::{
+    index_state::IndexState,
+    log_scan::LogScan,
+    merge::{Found, Source},
+};
+use crate::{
+    DirectoryForm, IndexKind, OpenError,
+    blocking::run_blocking,
+    checkpoint::Generations,
+    clean_shutdown,
+    index::is_in_use,
+    lock::Lock,
+    log_key::LogKey,
+    open::Identity,
+    paths::Paths,
+    record::{FileRef, Location},
+    values::{Buffers, Directory, OpenValue},
+};
+
+/// What is whole of a store.
+///
+/// The store is locked for reading until this is dropped.
+pub struct Recovery {
+    values: Vec<RecoverableValue>,
+    losses: Vec<Loss>,
+    index: Option<IndexKind>,
+    /// `None` if the directory of values cannot be opened.
+    directory: Option<Directory>,
+    buffers: Buffers,
+    operations: u64,
+    _lock: Lock,
+}
+
+/// How far the value of a key is known to be the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was the value of the key after the last commit.
+    Certain,
+    /// It may be an earlier value of the key, one of a key that was erased, or one that was never committed.
+    Doubtful,
+}
+
+/// A value that may be recovered: its record is whole, and its file is read later.
+#[derive(Clone, Debug)]
+pub struct RecoverableValue {
+    /// The key.
+    pub key: Key,
+    /// How far it is known to be the last value.
+    pub standing: Standing,
+    source: Source,
+}
+
+/// Something that is lost, or may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The value of a key.
+    Value {
+        /// The key.
+        key: Key,
+        /// The damage.
+        cause: String,
+    },
+    /// Damage of a file that cost no value.
+    Damage {
+        /// The file and its damage.
+        cause: String,
+    },
+    /// Any change of the keys from one on, and before another.
+    Range {
+        /// The first key that is concerned, empty for the first of all.
+        from: String,
+        /// The key up to which they are, `None` for the last.
+        to: Option<String>,
+        /// The damage.
+        cause: String,
+    },
+}
+
+impl Recovery {
+    /// Reads index, log and footers of the store in a directory, or of what is left of one. Writes nothing there.
+    ///
+    /// Fails if there is no part of a store, if the store has a newer format, or if it is in use.
+    pub async fn open(dir: &Path) -> Result<Self, OpenError> {
+        let dir = dir.to_owned();
+        let opening = zarrd_store::run_blocking(move || open(&dir));
+        let failed = |error| OpenError::io("read", "the store")(std::io::Error::other(error));
+        opening.await.map_err(failed)?
+    }
+
+    /// The values in the order of their keys, one for each key.
+    pub fn values(&self) -> &[RecoverableValue] {
+        &self.values
+    }
+
+    /// The known losses except those that reading a value shows.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// The kind of the store's index, if it is known.
+    pub fn index(&self) -> Option<IndexKind> {
+        self.index
+    }
+
+    /// The number of operations of several commits that were under way, which are not recovered.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// The bytes of a value. Fails, at the start or at any byte, with [`StoreError::Corrupt`] if they are damaged.
+    pub async fn read(&self, value: &RecoverableValue) -> Result<Payload, StoreError> {
+        let key = &value.key;
+        let file = match &value.source {
+            Source::Record(record) => match &record.location {
+                Location::Inline(bytes) => return Ok(Payload::from_bytes(bytes.clone())),
+                Location::File(file) => *file,
+            },
+            Source::Bulk(bulk, index) => {
+                let (bulk, key, index) = (Arc::clone(bulk), key.clone(), *index);
+                match run_blocking(move || bulk.record(&key, index)).await?.location {
+                    Location::Inline(bytes) => return Ok(Payload::from_bytes(bytes)),
+                    Location::File(file) => file,
+                }
+            }
+            Source::File(file) => *file,
+        };
+        self.file_payload(key, file).await
+    }
+
+    async fn file_payload(&self, key: &Key, file: FileRef) -> Result<Payload, StoreError> {
+        let missing = || crate::ValueCorruption::MissingFile { file: format!("values/{}", file.id.path()) };
+        let directory = self.directory.as_ref().ok_or_else(|| StoreError::corrupt(key.clone(), missing()))?;
+        let open = OpenValue::open(directory, key, file, &self.buffers).await?;
+        let stream = stream::try_unfold((open, 0..file.size), |(mut open, mut range)| async move {
+            if range.is_empty() {
+                return Ok(None);
+            }
+            let bytes: Bytes = open.read(&mut range).await?;
+            Ok(Some((bytes, (open, range))))
+        });
+        Ok(Payload { size: Some(file.size), stream: stream.boxed() })
+    }
+}
+
+impl RecoverableValue {
+    /// The size of the value in bytes; 0 for a small one of a large commit.
+    pub fn size(&self) -> u64 {
+        match &self.source {
+            Source::Record(record) => record.size(),
+            Source::Bulk(bulk, index) => {
+                bulk.entries().get(*index).and_then(|entry| entry.replaced_file()).map_or(0, |file| file.size)
+            }
+            Source::File(file) => file.size,
+        }
+    }
+
+    /// True if the value has a file of its own.
+    pub fn has_file(&self) -> bool {
+        match &self.source {
+            Source::Record(record) => record.file().is_some(),
+            Source::Bulk(bulk, index) => {
+                bulk.entries().get(*index).is_some_and(|entry| entry.replaced_file().is_some())
+            }
+            Source::File(_) => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value { key, cause } => write!(f, "lost: {key:?}: {cause}"),
+            Self::Damage { cause } => write!(f, "damaged: {cause}"),
+            Self::Range { from, to: None, cause } if from.is_empty() => {
+                write!(f, "lost, perhaps: changes of any key: {cause}")
+            }
+            Self::Range { from, to: None, cause } => write!(f, "lost, perhaps: keys from {from:?} on: {cause}"),
+            Self::Range { from, to: Some(to), cause } => {
+                write!(f, "lost, perhaps: keys from {from:?} to before {to:?}: {cause}")
+            }
+        }
+    }
+}
+
+impl Loss {
+    /// True if the loss may concern a key.
+    pub fn concerns(&self, key: &str) -> bool {
+        match self {
+            Self::Value { key: lost, .. } => lost.as_str() == key,
+            Self::Damage { .. } => false,
+            Self::Range { from, to, .. } => from.as_str() <= key && to.as_ref().is_none_or(|to| key < to.as_str()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Recovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recovery").field("values", &self.values.len()).field("losses", &self.losses).finish()
+    }
+}
+
+fn open(dir: &Path) -> Result<Recovery, OpenError> {
+    let paths = Paths::at(dir);
+    let no_store = || OpenError::NotAStore { dir: dir.to_owned() };
+    match DirectoryForm::of(dir).map_err(OpenError::io("list", dir))? {
+        DirectoryForm::Empty | DirectoryForm::Foreign => return Err(no_store()),
+        DirectoryForm::Store | DirectoryForm::Part(_) => {}
+    }
+    let lock = Lock::take_shared(&paths)?;
+    let identity = Identity::read_either(&paths)?;
+    let mut found = match &identity {
+        Some(identity) => read_store(&paths, identity)?,
+        None => Found::without_identity(),
+    };
+    if found.needs_footers() {
+        footers::scan(&paths.values(), |file| found.add_file(file));
+    }
+    let directory = Directory::open(&paths.values(), None);
+    if let Err(error) = &directory {
+        found.add_damage(format!("values: {error}"));
+    }
+    let (values, losses, operations) = found.into_values();
+    if identity.is_none() && values.is_empty() {
+        return Err(no_store());
+    }
+    let index = identity.map(|identity| identity.index);
+    Ok(Recovery {
+        values,
+        losses,
+        index,
+        directory: directory.ok(),
+        buffers: Buffers::default(),
+        operations,
+        _lock: lock,
+    })
+}
+
+/// Reads index and log.
+fn read_store(paths: &Paths, identity: &Identity) -> Result<Found, OpenError> {
+    let generations = Generations::read(paths).map(|generations| generations.dir());
+    // Without the file `generation`, the newest one is taken.
+    let dir = generations.ok().filter(|dir| dir.is_dir()).unwrap_or_else(|| newest_generation(paths));
+    let main_file = dir.join(identity.index.main_file());
+    if is_in_use(&main_file) {
+        return Err(OpenError::Locked { dir: paths.dir.clone(), pid: None });
+    }
+    let pages = match identity.index {
+        IndexKind::Sled => sled_pages::scan(&dir),
+        IndexKind::Redb => redb_pages::scan(&main_file),
+    };
+    let index = IndexState::new(pages, identity.id);
+    let log: LogScan = log_scan::scan(&paths.log(), LogKey::new(identity.id, identity.secret));
+    Ok(Found::new(index, log, clean_shutdown::read_state(paths), identity.id))
+}
+
+/// The directory of an index with the highest number.
+fn newest_generation(paths: &Paths) -> std::path::PathBuf {
+    let entries = fs::read_dir(&paths.dir).into_iter().flatten().flatten();
+    let numbered = entries.filter_map(|entry| {
+        let number = entry.file_name().to_str()?.strip_prefix("index-")?.parse::<u64>().ok()?;
+        entry.path().is_dir().then(|| (number, entry.path()))
+    });
+    numbered.max_by_key(|(number, _)| *number).map_or_else(|| paths.index(), |(_, path)| path)
+}
