@@ -18,6 +18,7 @@ use crate::{
     OpenError,
     durable::{remove_durably, write_durably},
     paths::Paths,
+    regular_file,
 };
 
 /// The state of the clean-shutdown marker.
@@ -72,7 +73,7 @@ pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
 
 /// The epoch and the last commit group in the marker, if it exists and is sound; the index has all groups.
 pub(crate) fn read_state(paths: &Paths) -> Option<(u64, u64)> {
-    let text = fs::read(paths.clean_shutdown()).ok()?;
+    let text = regular_file::read(&paths.clean_shutdown()).ok()?;
     let MarkerFile { marker, checksum } = serde_json::from_slice(&text).ok()?;
     (sum_text(&marker).ok()? == checksum).then_some((marker.epoch, marker.applied))
 }

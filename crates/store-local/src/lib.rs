@@ -94,6 +94,7 @@ mod paths;
 mod read_only_flag;
 mod record;
 mod recover;
+mod regular_file;
 mod repair;
 mod space;
 mod spill;

@@ -10,7 +10,7 @@ Exit codes:
   2    invalid command line or configuration; nothing was done
   3    the store is damaged or cannot be opened; the message names the file
   4    the store is in use by another process; the message has its ID
-  5    damaged values were found, or values that changed while they were copied
+  5    damaged, doubtful or lost values were found, or values that changed while they were copied
   6    cannot listen on the address
   130  stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP; serve exits 0 on the first signal and 130/143 on the \
        second, and continues after SIGHUP";

@@ -20,6 +20,7 @@ mod contention;
 mod contract;
 mod converted_masks;
 mod corruption;
+mod damage;
 mod datasets;
 mod document_patches;
 mod documents;

@@ -9,16 +9,13 @@
 mod redb;
 mod sled;
 
-use std::{
-    fs::{File, TryLockError},
-    io,
-    path::Path,
-};
+use std::{fs::TryLockError, io, path::Path};
 
 use bytes::Bytes;
 use zarrd_store::IntentId;
 
 pub(crate) use self::{redb::RedbIndex, sled::SledIndex};
+use crate::regular_file;
 
 /// The kind of a store's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -141,7 +138,7 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result<T
 
 /// True if another process has locked the main file of an index. Blocks.
 pub(crate) fn is_in_use(main_file: &Path) -> bool {
-    File::open(main_file).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    regular_file::open(main_file).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl IndexKind {

@@ -1,6 +1,6 @@
 //! The file `zarrd.json`: the identity of a store.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,6 +9,7 @@ use crate::{
     FileCorruption, IndexKind, OpenError,
     durable::{sync_dir, write_durably},
     paths::Paths,
+    regular_file,
 };
 
 /// The format that this version writes.
@@ -63,6 +64,11 @@ impl Identity {
         }
     }
 
+    /// The reason for which the identity cannot be read, if its file exists.
+    pub(crate) fn read_reason(paths: &Paths) -> Option<OpenError> {
+        paths.identity().symlink_metadata().ok().and_then(|_| Self::read(paths).err())
+    }
+
     /// Writes the copy of the identity, unless it is there. Its loss is no reason not to open a store.
     pub(super) fn write_copy(&self, paths: &Paths) {
         let is_same = |copy: Self| copy.checksum == self.checksum && copy.format == self.format;
@@ -76,7 +82,7 @@ impl Identity {
     }
 
     fn read_file(paths: &Paths, path: PathBuf) -> Result<Self, OpenError> {
-        let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
+        let text = regular_file::read(&path).map_err(OpenError::io("read", &path))?;
         let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
         let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {

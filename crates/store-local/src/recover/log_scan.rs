@@ -5,8 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io,
+    fs, io,
     path::Path,
     sync::Arc,
 };
@@ -17,6 +16,7 @@ use super::pages::read_part;
 use crate::{
     log::{BulkCommit, Operation, PreparedBulk, ScannedSegment, scan_segment, segment_id},
     log_key::LogKey,
+    regular_file,
 };
 
 /// The largest segment that is read: many times what one can have.
@@ -28,6 +28,8 @@ pub(super) struct LogScan {
     pub(super) groups: BTreeMap<u64, Vec<LoggedChange>>,
     /// Groups that are damaged, or whose large commit is.
     pub(super) damaged: BTreeSet<u64>,
+    /// True if the log begins with the first group of the store.
+    pub(super) from_start: bool,
     /// The last group before one that a segment begins with.
     before_segments: u64,
     /// The latest epoch.
@@ -105,7 +107,7 @@ impl LogScan {
 
     fn add_segment(&mut self, dir: &Path, key: LogKey, id: u64, is_last: bool) {
         let path = dir.join(crate::log::segment_name(id));
-        let read = File::open(&path).and_then(|file| {
+        let read = regular_file::open(&path).and_then(|file| {
             let len = file.metadata()?.len();
             if len > MAX_SEGMENT_BYTES {
                 return Err(io::ErrorKind::FileTooLarge.into());
@@ -124,6 +126,9 @@ impl LogScan {
         let ScannedSegment { header, cut_short, frames, damaged } = scan_segment(key, id, Bytes::from(part.bytes));
         if let Some((epoch, first_group)) = header {
             self.epoch = self.epoch.max(epoch);
+            // A store is created with the first segment, and first opened with the second one. That of a store that was
+            // upgraded from the format without a log begins in a later epoch.
+            self.from_start |= first_group == 1 && matches!((id, epoch), (1, 0) | (2, 1));
             self.before_segments = self.before_segments.max(first_group.saturating_sub(1));
         }
         if is_last && (header.is_none() || cut_short || is_unreadable) {

@@ -1,6 +1,7 @@
 //! The last value of each key, from index, log and value files.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
 };
@@ -9,25 +10,15 @@ use bytes::Bytes;
 use zarrd_store::{IntentId, Key, Prefix};
 
 use super::{
-    Loss, RecoverableValue, Standing,
     footers::FoundFile,
     index_state::IndexState,
     log_scan::{LogScan, LoggedChange},
+    value::{Loss, RecoverableValue, Source, Standing},
 };
 use crate::{
     log::{BulkCommit, Operation},
     record::{FileRef, Record},
 };
-
-/// Where the bytes of a value are.
-#[derive(Clone)]
-pub(super) enum Source {
-    Record(Record),
-    /// The commit, and the index of the value in it.
-    Bulk(Arc<BulkCommit>, usize),
-    /// A file whose record is lost.
-    File(FileRef),
-}
 
 /// The last change of a key in the log.
 struct Logged {
@@ -59,16 +50,6 @@ pub(super) struct Found {
     store_id: u64,
 }
 
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Record(_) => "Record",
-            Self::Bulk(..) => "Bulk",
-            Self::File(_) => "File",
-        })
-    }
-}
-
 impl Found {
     /// What can be found without the identity of the store, by which records and the log are checked.
     pub(super) fn without_identity() -> Self {
@@ -89,14 +70,20 @@ impl Found {
     }
 
     /// Merges an index and a log. `clean` has the epoch and the last commit group after a clean shutdown.
-    pub(super) fn new(index: IndexState, log: LogScan, clean: Option<(u64, u64)>, store_id: u64) -> Self {
-        let applied = index.applied.unwrap_or_default();
+    pub(super) fn new(mut index: IndexState, log: LogScan, clean: Option<(u64, u64)>, store_id: u64) -> Self {
         let end = LogEnd::of(&log, clean, &index);
+        let mut repaired = Vec::new();
+        if log.from_start && end.missing_after(&log, 0).is_none() {
+            // The log has every change, so the index is not needed.
+            repaired = index.lost.drain(..).map(|range| Loss::Damage { cause: range.place }).collect();
+            index.applied = Some(index.applied.unwrap_or_default());
+        }
+        let applied = index.applied.unwrap_or_default();
         let missing = end.missing_after(&log, applied);
         let last_missing = end.missing_after(&log, 0).map_or(0, |(_, last)| last);
         let needed = log.damaged_commits.iter().filter(|(group, _)| *group > applied).map(|(_, cause)| cause);
         let damage = log.damage.iter().chain(needed).map(|cause| Loss::Damage { cause: cause.clone() });
-        let mut losses: Vec<Loss> = damage.collect();
+        let mut losses: Vec<Loss> = damage.chain(repaired).collect();
         if let Some((first, last)) = missing {
             losses.push(Loss::Range { from: String::new(), to: None, cause: missing_groups(first, last) });
         }
@@ -155,11 +142,18 @@ impl Found {
         let records = std::mem::take(&mut self.index.records);
         let mut logged = std::mem::take(&mut self.logged);
         for (key, found) in records {
-            let change = logged.remove(&key).filter(|change| change.number > found.record.commit);
+            let is_certain = found.current && !self.misses_changes;
+            // The same change in the log may be known better than in the index.
+            let counts = |change: &Logged| match change.number.cmp(&found.record.commit) {
+                Ordering::Greater => true,
+                Ordering::Equal => !is_certain,
+                Ordering::Less => false,
+            };
+            let change = logged.remove(&key).filter(counts);
             if let Some(change) = change {
                 self.add_logged(key, change, &mut values, &mut losses);
             } else if !self.is_erased_after(&key, found.record.commit) {
-                let standing = self.standing(found.current && !self.misses_changes);
+                let standing = self.standing(is_certain);
                 values.push(RecoverableValue { key, standing, source: Source::Record(found.record) });
             }
         }

@@ -17,6 +17,7 @@ mod merge;
 mod pages;
 mod redb_pages;
 mod sled_pages;
+mod value;
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -24,11 +25,8 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use zarrd_store::{Key, Payload, StoreError};
 
-use self::{
-    index_state::IndexState,
-    log_scan::LogScan,
-    merge::{Found, Source},
-};
+pub use self::value::{Loss, RecoverableValue, Standing};
+use self::{index_state::IndexState, log_scan::LogScan, merge::Found, value::Source};
 use crate::{
     DirectoryForm, IndexKind, OpenError,
     blocking::run_blocking,
@@ -55,51 +53,6 @@ pub struct Recovery {
     buffers: Buffers,
     operations: u64,
     _lock: Lock,
-}
-
-/// How far the value of a key is known to be the last one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It was the value of the key after the last commit.
-    Certain,
-    /// It may be an earlier value of the key, one of a key that was erased, or one that was never committed.
-    Doubtful,
-}
-
-/// A value that may be recovered: its record is whole, and its file is read later.
-#[derive(Clone, Debug)]
-pub struct RecoverableValue {
-    /// The key.
-    pub key: Key,
-    /// How far it is known to be the last value.
-    pub standing: Standing,
-    source: Source,
-}
-
-/// Something that is lost, or may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// The value of a key.
-    Value {
-        /// The key.
-        key: Key,
-        /// The damage.
-        cause: String,
-    },
-    /// Damage of a file that cost no value.
-    Damage {
-        /// The file and its damage.
-        cause: String,
-    },
-    /// Any change of the keys from one on, and before another.
-    Range {
-        /// The first key that is concerned, empty for the first of all.
-        from: String,
-        /// The key up to which they are, `None` for the last.
-        to: Option<String>,
-        /// The damage.
-        cause: String,
-    },
 }
 
 impl Recovery {
@@ -168,57 +121,6 @@ impl Recovery {
     }
 }
 
-impl RecoverableValue {
-    /// The size of the value in bytes; 0 for a small one of a large commit.
-    pub fn size(&self) -> u64 {
-        match &self.source {
-            Source::Record(record) => record.size(),
-            Source::Bulk(bulk, index) => {
-                bulk.entries().get(*index).and_then(|entry| entry.replaced_file()).map_or(0, |file| file.size)
-            }
-            Source::File(file) => file.size,
-        }
-    }
-
-    /// True if the value has a file of its own.
-    pub fn has_file(&self) -> bool {
-        match &self.source {
-            Source::Record(record) => record.file().is_some(),
-            Source::Bulk(bulk, index) => {
-                bulk.entries().get(*index).is_some_and(|entry| entry.replaced_file().is_some())
-            }
-            Source::File(_) => true,
-        }
-    }
-}
-
-impl std::fmt::Display for Loss {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Value { key, cause } => write!(f, "lost: {key:?}: {cause}"),
-            Self::Damage { cause } => write!(f, "damaged: {cause}"),
-            Self::Range { from, to: None, cause } if from.is_empty() => {
-                write!(f, "lost, perhaps: changes of any key: {cause}")
-            }
-            Self::Range { from, to: None, cause } => write!(f, "lost, perhaps: keys from {from:?} on: {cause}"),
-            Self::Range { from, to: Some(to), cause } => {
-                write!(f, "lost, perhaps: keys from {from:?} to before {to:?}: {cause}")
-            }
-        }
-    }
-}
-
-impl Loss {
-    /// True if the loss may concern a key.
-    pub fn concerns(&self, key: &str) -> bool {
-        match self {
-            Self::Value { key: lost, .. } => lost.as_str() == key,
-            Self::Damage { .. } => false,
-            Self::Range { from, to, .. } => from.as_str() <= key && to.as_ref().is_none_or(|to| key < to.as_str()),
-        }
-    }
-}
-
 impl std::fmt::Debug for Recovery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recovery").field("values", &self.values.len()).field("losses", &self.losses).finish()
@@ -247,7 +149,9 @@ fn open(dir: &Path) -> Result<Recovery, OpenError> {
     }
     let (values, losses, operations) = found.into_values();
     if identity.is_none() && values.is_empty() {
-        return Err(no_store());
+        // If nothing at all can be read, the reason is of more use than that there is no store.
+        let unreadable = Identity::read_reason(&paths);
+        return Err(unreadable.unwrap_or_else(no_store));
     }
     let index = identity.map(|identity| identity.index);
     Ok(Recovery {

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::pages::{IndexPages, LostRange, ScannedEntry, read_part, to_usize};
-use crate::repair::repair_bit;
+use crate::{regular_file, repair::repair_bit};
 
 const PAGE: u64 = 4096;
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
@@ -66,7 +66,7 @@ struct Scan<'f> {
 
 /// Reads the pages of an index file.
 pub(super) fn scan(path: &Path) -> IndexPages {
-    let file = match File::open(path) {
+    let file = match regular_file::open(path) {
         Ok(file) => file,
         Err(error) => {
             return IndexPages { lost: vec![LostRange::all(format!("index: {error}"))], ..IndexPages::default() };

@@ -20,9 +20,10 @@ use std::{fs::File, path::Path};
 
 use self::{
     format::{MessageKind, SEGMENT_HEADER, header_at, message_at, segment_lsn},
-    tree::Pages,
+    tree::{Gap, Pages},
 };
 use super::pages::{IndexPages, LostRange, read_part, to_usize};
+use crate::regular_file;
 
 /// The sizes that a segment can have.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 24;
@@ -32,15 +33,6 @@ const NO_MESSAGE: usize = 32;
 /// The bytes of a segment that are read to find out its LSN.
 const SEGMENT_START: usize = 32 << 10;
 
-/// A damaged part of the log.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    /// The LSN of its start.
-    lsn: u64,
-    /// The page that its message changed, if its header can be read.
-    page: Option<u64>,
-}
-
 /// A segment of the file.
 struct Segment {
     lsn: u64,
@@ -49,14 +41,14 @@ struct Segment {
 
 /// Reads the pages of an index.
 pub(super) fn scan(dir: &Path) -> IndexPages {
-    let opened = File::open(dir.join("db")).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let opened = regular_file::open(&dir.join("db")).and_then(|file| Ok((file.metadata()?.len(), file)));
     let (len, file) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             return IndexPages { lost: vec![LostRange::all(format!("index: {error}"))], ..IndexPages::default() };
         }
     };
-    let conf = std::fs::read(dir.join("conf")).ok().and_then(|conf| segment_bytes(&conf));
+    let conf = regular_file::read(&dir.join("conf")).ok().and_then(|conf| segment_bytes(&conf));
     let sizes = conf.into_iter().chain((10..=24).rev().map(|exponent| 1 << exponent));
     let Some(size) = sizes.into_iter().find(|size| begins_at(&file, len, *size)) else {
         return IndexPages { lost: vec![LostRange::all("index: no segment can be read")], ..IndexPages::default() };

@@ -6,7 +6,6 @@ use bytes::Bytes;
 
 use super::{
     super::pages::{IndexPages, LostRange, ScannedEntry},
-    Gap,
     format::{Data, Link, Message, MessageKind, Node, roots},
 };
 
@@ -18,6 +17,15 @@ const TREE: &[u8] = b"__sled__default";
 const MAX_DEPTH: usize = 64;
 /// The number of prefixes that keys of pages without their start are tried with.
 const MAX_PREFIXES: usize = 256;
+
+/// A damaged part of the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    /// The LSN of its start.
+    pub(super) lsn: u64,
+    /// The page that its message changed, if its header can be read.
+    pub(super) page: Option<u64>,
+}
 
 /// All pages, as of the last message that was applied.
 #[derive(Default)]

@@ -1,0 +1,272 @@
+//! Damaged stores: what finds the damage, what is served, and what is recovered.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    os::unix::fs::{FileExt, MetadataExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use zarrd_tests::{
+    disk::{FileSystem, SmallDisk},
+    generated::Generated,
+    problem::assert_problem,
+    server::{Ended, Launch, Server, zarrd_with},
+};
+use zarrd_wire::problem::ProblemType;
+
+/// A closed store with small values, and large ones in files.
+struct Site {
+    dir: tempfile::TempDir,
+    values: BTreeMap<String, Vec<u8>>,
+}
+
+impl Site {
+    async fn create(index: &str) -> Self {
+        let mut site = Self { dir: tempfile::tempdir().unwrap(), values: BTreeMap::new() };
+        let server = Launch::of(format!("{index}:{}", site.text("data"))).start();
+        for number in 0..60 {
+            let size = if number % 6 == 0 { 20_000 + number } else { 50 + number };
+            let value = Generated::new(number as u64, size).bytes().to_vec();
+            let status = server.put(&format!("/store/v/{number:02}"), value.clone()).await.status();
+            assert!(status.is_success(), "{status}");
+            site.values.insert(format!("v/{number:02}"), value);
+        }
+        server.stop();
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// The file of a large value.
+    fn file_of(&self, key: &str) -> PathBuf {
+        let value = &self.values[key];
+        let files = walk(&self.path("data/values")).into_iter();
+        files.into_iter().find(|file| fs::read(file).is_ok_and(|bytes| bytes.starts_with(value))).unwrap()
+    }
+
+    fn recover(&self, to: &str, options: &[&str]) -> Ended {
+        zarrd_with([&["recover", &self.text("data"), &self.text(to)], options].concat())
+    }
+
+    /// Asserts that a server on a recovered store has all values except some.
+    async fn expect_without(&self, to: &str, lost: &[&str]) {
+        let server = Launch::of(self.text(to)).start();
+        for (key, value) in &self.values {
+            let found = server.answer(&format!("/store/{key}")).await;
+            if lost.contains(&key.as_str()) {
+                assert_eq!(found.0, StatusCode::NOT_FOUND, "{key}");
+            } else {
+                assert_eq!(found, (StatusCode::OK, value.clone()), "{key}");
+            }
+        }
+        server.stop();
+    }
+}
+
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// The files of a directory with what changes when they are written.
+fn state(dir: &Path) -> Vec<(PathBuf, u64, i64, i64, u64)> {
+    let mut files = walk(dir);
+    files.sort();
+    let described = files.into_iter().map(|file| {
+        let metadata = fs::symlink_metadata(&file).unwrap();
+        (file, metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino())
+    });
+    described.collect()
+}
+
+/// Puts something in place of a file of which every read fails with EIO, as on an unreadable sector.
+fn make_unreadable(file: &Path) {
+    fs::remove_file(file).unwrap();
+    symlink("/proc/self/mem", file).unwrap();
+}
+
+fn overwrite(file: &Path, offset: u64, len: usize) {
+    File::options().write(true).open(file).unwrap().write_all_at(&vec![0x5A; len], offset).unwrap();
+}
+
+#[tokio::test]
+async fn check_goes_on_after_unreadable_values_and_names_them() {
+    let site = Site::create("sled").await;
+    let names: Vec<(&str, PathBuf)> = ["v/12", "v/30"].into_iter().map(|key| (key, site.file_of(key))).collect();
+    make_unreadable(&names[0].1);
+    fs::remove_file(&names[1].1).unwrap();
+    fs::create_dir(&names[1].1).unwrap();
+    let ended = zarrd_with(["check", "--store", &site.text("data")]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.stderr.contains("2 of 60 values are damaged or missing"), "{ended:?}");
+    for ((key, file), cause) in names.iter().zip(["Input/output error", "Is a directory"]) {
+        let file = file.strip_prefix(site.path("data")).unwrap().to_str().unwrap();
+        let named = ended.stderr.lines().find(|line| line.contains(&format!("damaged: {key:?}"))).unwrap();
+        assert!(named.contains(file) && named.contains(cause), "{named}");
+    }
+    let summary: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["keys"], &summary["corrupt"]), (&json!(60), &json!(2)), "{summary}");
+}
+
+#[tokio::test]
+async fn unreadable_values_are_problems_with_their_key_and_the_log_has_the_file() {
+    let site = Site::create("redb").await;
+    let file = site.file_of("v/12");
+    let server = Launch::of(format!("redb:{}", site.text("data"))).start();
+    make_unreadable(&file);
+    let problem = assert_problem(server.get("/store/v/12").await, ProblemType::CorruptValue).await;
+    assert_eq!(problem.members.key.as_deref(), Some("v/12"));
+    let name = file.strip_prefix(site.path("data")).unwrap().to_str().unwrap();
+    server.wait_for_log(name);
+    assert!(
+        server.log().lines().any(|line| line.contains(name) && line.contains("Input/output error")),
+        "{}",
+        server.log()
+    );
+    // Other values are served, and this one can be replaced.
+    assert_eq!(server.answer("/store/v/18").await.1, site.values["v/18"]);
+    assert!(server.put("/store/v/12", "again").await.status().is_success());
+    assert_eq!(server.answer("/store/v/12").await, (StatusCode::OK, b"again".to_vec()));
+    server.stop();
+}
+
+#[tokio::test]
+async fn damaged_stores_are_recovered_into_new_ones() {
+    for index in ["sled", "redb"] {
+        let site = Site::create(index).await;
+        let whole = site.recover("whole", &[]);
+        assert_eq!(whole.code, Some(0), "{whole:?}");
+        site.expect_without("whole", &[]).await;
+        // One bit of the index and a block of a value.
+        let file = site.path(if index == "sled" { "data/index/db" } else { "data/index/index.redb" });
+        let bytes = fs::read(&file).unwrap();
+        let place = bytes.windows(4).position(|window| window == b"v/33").unwrap_or(9000) as u64;
+        let byte = bytes[place as usize + 2];
+        File::options().write(true).open(&file).unwrap().write_all_at(&[byte ^ 4], place + 2).unwrap();
+        overwrite(&site.file_of("v/12"), 100, 10);
+        let before = state(&site.path("data"));
+        let partly = site.recover("partly", &[]);
+        assert_eq!(partly.code, Some(5), "{partly:?}");
+        assert!(partly.stderr.contains("lost: \"v/12\": block 0 of the value file values/"), "{partly:?}");
+        assert!(partly.stderr.contains("59 values were recovered with certainty"), "{partly:?}");
+        assert_eq!(state(&site.path("data")), before, "{index}");
+        site.expect_without("partly", &["v/12"]).await;
+    }
+}
+
+#[tokio::test]
+async fn doubtful_values_are_listed_and_taken_if_asked() {
+    let site = Site::create("sled").await;
+    fs::remove_dir_all(site.path("data/index")).unwrap();
+    fs::remove_dir_all(site.path("data/log")).unwrap();
+    let report = site.text("report");
+    let ended = site.recover("none", &["--report", &report]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(
+        ended.stderr.contains("0 values were recovered with certainty; 10 doubtful ones were left out"),
+        "{ended:?}"
+    );
+    let lines = fs::read_to_string(&report).unwrap();
+    let entries: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let expected = json!({ "key": "v/12", "doubtful": true, "taken": false });
+    assert!(entries.contains(&expected), "{lines}");
+    assert!(entries.iter().any(|entry| entry["lost_from"] == ""), "{lines}");
+    let ended = site.recover("some", &["--doubtful"]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.stderr.contains("doubtful, taken: \"v/12\""), "{ended:?}");
+    let small: Vec<&str> =
+        site.values.keys().filter(|key| site.values[*key].len() < 4096).map(String::as_str).collect();
+    site.expect_without("some", &small).await;
+}
+
+#[tokio::test]
+async fn unsuitable_sources_and_targets_of_a_recovery_are_refused() {
+    let site = Site::create("sled").await;
+    let before = state(&site.path("data"));
+    let recover = |from: &str, to: &str| zarrd_with(["recover", from, to]);
+    let data = site.text("data");
+    // What is no store.
+    fs::create_dir(site.path("files")).unwrap();
+    fs::write(site.path("files/thesis.tex"), "x").unwrap();
+    let refused = recover(&site.text("files"), &site.text("to"));
+    assert!(refused.code == Some(3) && refused.stderr.contains("not a store"), "{refused:?}");
+    let refused = recover(&site.text("none"), &site.text("to"));
+    assert!(refused.code == Some(3) && refused.stderr.contains("no store at"), "{refused:?}");
+    // A target that is not empty, or within the store.
+    let refused = recover(&data, &site.text("files"));
+    assert!(refused.code == Some(2) && refused.stderr.contains("is not empty"), "{refused:?}");
+    assert_eq!(recover(&data, &format!("{data}/to")).code, Some(2));
+    // A store in use.
+    let server = Launch::sled(&site.path("data")).start();
+    let refused = recover(&data, &site.text("to"));
+    assert!(refused.code == Some(4) && refused.stderr.contains(&server.pid().to_string()), "{refused:?}");
+    server.stop();
+    // A newer format.
+    for name in ["zarrd.json", "zarrd.json.copy"] {
+        let text = fs::read_to_string(site.path("data").join(name)).unwrap();
+        fs::write(site.path("data").join(name), text.replace("\"format\": 2", "\"format\": 9")).unwrap();
+    }
+    let refused = recover(&data, &site.text("to"));
+    assert!(refused.code == Some(3) && refused.stderr.contains("format 9"), "{refused:?}");
+    assert!(!site.path("to").exists());
+    assert_eq!(before.len(), state(&site.path("data")).len());
+}
+
+#[tokio::test]
+async fn full_disk_ends_a_recovery_and_leaves_the_source() {
+    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 48) else { return };
+    let site = Site::create("redb").await;
+    let before = state(&site.path("data"));
+    disk.fill(4 << 20);
+    let to = disk.store().to_str().unwrap().to_owned();
+    let ended = zarrd_with(["recover", &site.text("data"), &to]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("no space is left") || ended.stderr.contains("No space left"), "{ended:?}");
+    assert_eq!(state(&site.path("data")), before);
+}
+
+#[tokio::test]
+async fn devices_of_which_nothing_can_be_read_are_named() {
+    let site = Site::create("sled").await;
+    for file in walk(&site.path("data")) {
+        make_unreadable(&file);
+    }
+    let ended = site.recover("to", &[]);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.stderr.contains("zarrd.json") && !site.path("to").exists(), "{ended:?}");
+    // Files that never end.
+    let site = Site::create("sled").await;
+    for name in ["zarrd.json", "index/db", "index/conf", "clean-shutdown"] {
+        let file = site.path("data").join(name);
+        fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    }
+    // The log has every commit, so the index is not needed.
+    let ended = site.recover("to", &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("damaged: index: not a regular file"), "{ended:?}");
+    site.expect_without("to", &[]).await;
+}
+
+#[tokio::test]
+async fn tokens_of_a_damaged_store_are_recovered() {
+    let site = Site::create("sled").await;
+    let data = site.text("data");
+    assert_eq!(zarrd_with(["token", "create", "--store", &data, "--name", "a", "--allow", "admin:/"]).code, Some(0));
+    assert_eq!(site.recover("to", &[]).code, Some(0));
+    let server: Server = Launch::of(site.text("to")).start();
+    assert_eq!(server.answer("/store/v/12").await.0, StatusCode::UNAUTHORIZED);
+    server.terminate();
+    let _ = server.wait();
+    assert_eq!(site.recover("open", &["--without-access"]).code, Some(0));
+    site.expect_without("open", &[]).await;
+}
