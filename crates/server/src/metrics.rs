@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, AtomicU64},
     },
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use http::{Method, StatusCode};
@@ -23,7 +23,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use zarrd_array::{Arrays, Usage};
-use zarrd_store::{DiskSpace, WaitTimes, WaitTotals};
+use zarrd_store::{DiskSpace, ScrubStatus, WaitTimes, WaitTotals};
 
 use crate::{request_log::RequestLogs, store_totals::Totals};
 
@@ -63,10 +63,11 @@ struct Instruments {
 #[derive(Clone, Debug, Default)]
 struct StoreGauges(Arc<Mutex<StoreValues>>);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct StoreValues {
     totals: Option<Totals>,
     space: Option<DiskSpace>,
+    scrub: Option<ScrubStatus>,
 }
 
 /// The times that requests waited in queues, by the queue's name.
@@ -199,9 +200,9 @@ impl Metrics {
         self.instruments.cached.inc_by(stats.cached);
     }
 
-    /// Sets the values of the store, and the space of its file system.
-    pub(crate) fn set_store(&self, totals: Option<Totals>, space: Option<DiskSpace>) {
-        *self.instruments.store.0.lock() = StoreValues { totals, space };
+    /// Sets the values of the store, the space of its file system, and the state of its scrub.
+    pub(crate) fn set_store(&self, totals: Option<Totals>, space: Option<DiskSpace>, scrub: Option<ScrubStatus>) {
+        *self.instruments.store.0.lock() = StoreValues { totals, space, scrub };
     }
 
     /// Renders the metrics in the OpenMetrics text format.
@@ -236,7 +237,9 @@ impl Collector for QueueWaits {
 
 impl Collector for StoreGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let StoreValues { totals, space } = *self.0.lock();
+        let StoreValues { totals, space, scrub } = self.0.lock().clone();
+        let scrub = scrub.as_ref();
+        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let gauges = [
             ("store_keys", "Keys of the store, as last counted", None, totals.map(|totals| totals.keys)),
             (
@@ -256,6 +259,30 @@ impl Collector for StoreGauges {
                 "Size of value files without a key that a crash left, in the directory orphans",
                 Some(&Unit::Bytes),
                 space.map(|space| space.orphan_bytes),
+            ),
+            (
+                "store_damaged",
+                "Damaged values and files of the store that its scrub found",
+                None,
+                scrub.map(|scrub| scrub.damaged),
+            ),
+            (
+                "store_scrub_keys",
+                "Keys that the running scrub of the store has checked, or the last one",
+                None,
+                scrub.map(|scrub| scrub.keys),
+            ),
+            (
+                "store_scrub_read",
+                "Size of what the running scrub of the store has read, or the last one",
+                Some(&Unit::Bytes),
+                scrub.map(|scrub| scrub.bytes),
+            ),
+            (
+                "store_scrub_finished_time",
+                "End of the last scrub of the store, since the Unix epoch; 0 if there was none",
+                Some(&Unit::Seconds),
+                scrub.map(|scrub| scrub.finished.map_or(0, seconds)),
             ),
         ];
         for (name, help, unit, value) in gauges {

@@ -36,7 +36,10 @@ pub(crate) async fn ready(State(app): State<App>, extensions: Extensions) -> Res
     let session = admission::session_of(&extensions, &app);
     let guarantees = app.store().parts().into_iter().filter(|(name, _)| is_visible(&session, name.as_deref()));
     let guarantees = guarantees.map(|(name, guarantees)| StoreGuarantees::new(name.as_deref(), guarantees)).collect();
-    Ok(Json(Readiness { writable: problem.is_none(), problem, guarantees }))
+    // Names of keys and files are for administrators.
+    let is_administrator = session.principal().may(Right::Admin, &Prefix::root());
+    let scrub = app.store().scrub().filter(|_| is_administrator).map(Into::into);
+    Ok(Json(Readiness { writable: problem.is_none(), problem, guarantees, scrub }))
 }
 
 /// True if the caller may know of a mount: one that may read it, or anything below it.
@@ -64,7 +67,7 @@ async fn obstacle(app: &App) -> Result<Option<ProblemType>, StoreError> {
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let totals = app.store_totals().current().await;
-    app.metrics().set_store(totals, app.store().disk_space());
+    app.metrics().set_store(totals, app.store().disk_space(), app.store().scrub());
     let text =
         app.metrics().render(app.arrays()).map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())

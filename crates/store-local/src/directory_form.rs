@@ -5,7 +5,7 @@ use std::{ffi::OsStr, fs, io, path::Path};
 /// The files of a store, and of one that is being created.
 const STORE: [&str; 2] = ["zarrd.json", "making"];
 /// Other files of a store.
-const FILES: [&str; 6] = ["ballast", "clean-shutdown", "generation", "incomplete", "lock", "zarrd.json.copy"];
+const FILES: [&str; 7] = ["ballast", "clean-shutdown", "generation", "incomplete", "lock", "scrub", "zarrd.json.copy"];
 /// The directories of a store, and that of its tokens.
 const DIRECTORIES: [&str; 4] = ["access", "index", "log", "values"];
 /// The directories of an access directory.

@@ -50,6 +50,7 @@
 //! DIR/clean-shutdown  after a clean shutdown: checksums of the index's files
 //! DIR/values/xx/…     larger values, a file each
 //! DIR/ballast/        disk blocks that are released when the disk is full
+//! DIR/scrub           the place of the scrub and what it found
 //! DIR/orphans/        unreferenced value files that a crash left, for a week
 //! DIR/incomplete      marks a store that is being filled
 //! ```
@@ -69,6 +70,7 @@
 //! | `space` | the reserve and the ballast |
 //! | `open` | opening, creating and upgrading |
 //! | `lock` | the lock of the directory, which tells when its files were replaced |
+//! | `scrub` | reading everything again while the store is used |
 //! | `values` | value files |
 //! | `recover` | reading what is whole of a damaged store, without the index's library |
 
@@ -96,6 +98,7 @@ mod record;
 mod recover;
 mod regular_file;
 mod repair;
+mod scrub;
 mod space;
 mod spill;
 mod store;
@@ -111,6 +114,6 @@ pub use self::{
     error::{FileCorruption, OpenError, ValueCorruption},
     index::IndexKind,
     options::{Access, Options, Purpose, StoreState},
-    recover::{Loss, RecoverableValue, Recovery, Standing},
+    recover::{Certainty, Loss, RecoverableValue, Recovery},
     store::LocalStore,
 };

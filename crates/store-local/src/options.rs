@@ -34,6 +34,8 @@ pub struct Options {
     /// The maximum size of replaced and erased values that are retained for snapshots of prefixes, in bytes. Beyond it,
     /// the oldest one ends. `None` is a tenth of the file system.
     pub max_snapshot_bytes: Option<u64>,
+    /// The interval between the starts of scrubs, while the store is open for writing; `None` for none.
+    pub scrub: Option<Duration>,
     /// Faults for tests.
     #[cfg(debug_assertions)]
     pub sync_fault: crate::SyncFault,
@@ -87,6 +89,7 @@ impl Default for Options {
             index_segment_bytes: None,
             max_pinned_bytes: None,
             max_snapshot_bytes: None,
+            scrub: None,
             #[cfg(debug_assertions)]
             sync_fault: crate::SyncFault::default(),
         }

@@ -100,6 +100,11 @@ impl Paths {
         self.dir.join("ballast")
     }
 
+    /// The state of the scrub.
+    pub(crate) fn scrub(&self) -> PathBuf {
+        self.dir.join("scrub")
+    }
+
     /// The orphaned value files. Not `lost+found`, which is the file system's if the store is at its root.
     pub(crate) fn orphans(&self) -> PathBuf {
         self.dir.join("orphans")

@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use zarrd_store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot,
-    PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes,
-    Watermark, WriteableStore, count_keys, stage_put,
+    PutResult, ReadableStore, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
+    WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
@@ -257,6 +257,10 @@ impl SnapshotStore for LocalStore {
     fn disk_space(&self) -> Option<DiskSpace> {
         let free_bytes = self.0.directory.space().ok()?.free;
         Some(DiskSpace { free_bytes, orphan_bytes: self.0.orphans.bytes() })
+    }
+
+    fn scrub(&self) -> Option<ScrubStatus> {
+        self.0.scrub_status()
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

@@ -67,6 +67,7 @@ mod random;
 mod range;
 mod recheck;
 mod retry;
+mod scrub;
 mod served;
 mod shared;
 mod stage;
@@ -100,6 +101,7 @@ pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_P
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
 pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
+pub use scrub::{ScrubFinding, ScrubStatus};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use store_url::{StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};

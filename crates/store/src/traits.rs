@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, Staged, StoreError,
-    ValueMeta, Version, WaitTimes, Watermark,
+    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, ScrubStatus, Staged,
+    StoreError, ValueMeta, Version, WaitTimes, Watermark,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -191,6 +191,11 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
 
     /// The space of the file system to which values are written; `None` if the store has none of its own.
     fn disk_space(&self) -> Option<DiskSpace> {
+        None
+    }
+
+    /// The state of the scrub; `None` if the store is not scrubbed.
+    fn scrub(&self) -> Option<ScrubStatus> {
         None
     }
 

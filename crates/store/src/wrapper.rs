@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore,
-    Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
+    ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark,
+    WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -285,6 +286,10 @@ impl<W: StoreWrapper> SnapshotStore for W {
 
     fn disk_space(&self) -> Option<DiskSpace> {
         self.inner().disk_space()
+    }
+
+    fn scrub(&self) -> Option<ScrubStatus> {
+        self.inner().scrub()
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

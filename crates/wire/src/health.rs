@@ -1,9 +1,9 @@
 //! The JSON of `/healthz` and `/readyz`.
 
 use serde::{Deserialize, Serialize};
-use zarrd_store::Guarantees;
+use zarrd_store::{Guarantees, ScrubStatus};
 
-use crate::problem::ProblemType;
+use crate::{problem::ProblemType, time::rfc3339};
 
 /// The response of `/healthz`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,56 @@ pub struct Readiness {
     /// The guarantees of each store that is served.
     #[serde(default)]
     pub guarantees: Vec<StoreGuarantees>,
+    /// The scrub of the store at the root, for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<ScrubReport>,
+}
+
+/// The state of a scrub, which reads everything in a store again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubReport {
+    /// True while a pass is running.
+    pub running: bool,
+    /// The number of keys that the running or last pass checked.
+    pub keys: u64,
+    /// The bytes that it read.
+    pub bytes: u64,
+    /// Its start (RFC 3339); `None` if there was none.
+    pub started: Option<String>,
+    /// The end of the last pass that ended.
+    pub finished: Option<String>,
+    /// The number of damaged values and files.
+    pub damaged: u64,
+    /// What is damaged, up to a limit.
+    pub findings: Vec<ScrubFinding>,
+}
+
+/// Damage that a scrub found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubFinding {
+    /// The key, or the file of the store.
+    pub name: String,
+    /// The damage.
+    pub cause: String,
+}
+
+/// The maximum number of findings in a report.
+const MAX_FINDINGS: usize = 100;
+
+impl From<ScrubStatus> for ScrubReport {
+    fn from(status: ScrubStatus) -> Self {
+        let ScrubStatus { is_running, keys, bytes, started, finished, damaged, findings } = status;
+        let findings = findings.into_iter().take(MAX_FINDINGS);
+        Self {
+            running: is_running,
+            keys,
+            bytes,
+            started: started.map(rfc3339),
+            finished: finished.map(rfc3339),
+            damaged,
+            findings: findings.map(|finding| ScrubFinding { name: finding.name, cause: finding.cause }).collect(),
+        }
+    }
 }
 
 /// The guarantees of a store in words, which later versions may add to.
@@ -89,6 +139,6 @@ mod tests {
     #[test]
     fn a_server_that_reports_no_guarantees_is_understood() {
         let ready: Readiness = serde_json::from_str(r#"{"writable": true}"#).unwrap();
-        assert_eq!(ready, Readiness { writable: true, problem: None, guarantees: Vec::new() });
+        assert_eq!(ready, Readiness { writable: true, problem: None, guarantees: Vec::new(), scrub: None });
     }
 }

@@ -219,11 +219,12 @@ pub(crate) async fn open_foreign(
 
 impl From<WriteLimits> for Options {
     fn from(limits: WriteLimits) -> Self {
-        let WriteLimits { commit_buffer, retained, snapshots } = limits;
+        let WriteLimits { commit_buffer, retained, snapshots, scrub } = limits;
         Self {
             commit_buffer_bytes: commit_buffer,
             max_pinned_bytes: retained,
             max_snapshot_bytes: snapshots,
+            scrub,
             ..Self::default()
         }
     }
@@ -434,7 +435,8 @@ mod tests {
 
     #[test]
     fn limits_become_options() {
-        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2), snapshots: Some(3) }.into();
+        let limits = WriteLimits { commit_buffer: Some(1), retained: Some(2), snapshots: Some(3), scrub: None };
+        let options: Options = limits.into();
         let limits = (options.commit_buffer_bytes, options.max_pinned_bytes, options.max_snapshot_bytes);
         assert_eq!(limits, (Some(1), Some(2), Some(3)));
         let options: Options = WriteLimits::default().into();

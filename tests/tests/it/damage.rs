@@ -164,7 +164,7 @@ async fn damaged_stores_are_recovered_into_new_ones() {
 }
 
 #[tokio::test]
-async fn doubtful_values_are_listed_and_taken_if_asked() {
+async fn doubtful_values_are_listed_and_taken_on_request() {
     let site = Site::create("sled").await;
     fs::remove_dir_all(site.path("data/index")).unwrap();
     fs::remove_dir_all(site.path("data/log")).unwrap();
@@ -269,4 +269,53 @@ async fn tokens_of_a_damaged_store_are_recovered() {
     let _ = server.wait();
     assert_eq!(site.recover("open", &["--without-access"]).code, Some(0));
     site.expect_without("open", &[]).await;
+}
+
+/// Waits until a server has read everything again; returns its readiness as an administrator sees it.
+async fn scrubbed(server: &Server, token: &str) -> Value {
+    for _ in 0..600 {
+        let answer = server.request(http::Method::GET, "/readyz").bearer_auth(token).send().await.unwrap();
+        let ready: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        if ready["scrub"]["finished"].is_string() && ready["scrub"]["running"] == json!(false) {
+            return ready;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the scrub does not end");
+}
+
+#[tokio::test]
+async fn damage_that_the_scrub_found_is_reported_until_it_is_repaired() {
+    let site = Site::create("sled").await;
+    let data = site.text("data");
+    let created = zarrd_with(["token", "create", "--store", &data, "--name", "a", "--allow", "admin:/"]);
+    let token = created.stdout.trim();
+    let file = site.file_of("v/12");
+    overwrite(&file, 100, 10);
+    let server = Launch::of(format!("sled:{data}")).arg("--anonymous=read").start();
+    let ready = scrubbed(&server, token).await;
+    assert_eq!(ready["scrub"]["damaged"], 1, "{ready}");
+    assert_eq!(ready["scrub"]["keys"], 60, "{ready}");
+    let finding = &ready["scrub"]["findings"][0];
+    assert_eq!(finding["name"], "v/12", "{ready}");
+    let name = file.strip_prefix(site.path("data")).unwrap().to_str().unwrap();
+    assert!(finding["cause"].as_str().unwrap().contains(name), "{ready}");
+    server.wait_for_log("the scrub found damage");
+    // Others see neither names nor counts.
+    let (_, body) = server.answer("/readyz").await;
+    assert!(!String::from_utf8(body).unwrap().contains("scrub"));
+    let metrics = server.request(http::Method::GET, "/metrics").bearer_auth(token).send().await.unwrap();
+    assert!(metrics.text().await.unwrap().contains("zarrd_store_damaged 1"));
+    // The value is replaced; the pass after that finds nothing.
+    let put = server.request(http::Method::PUT, "/store/v/12").bearer_auth(token).body("again");
+    assert!(put.send().await.unwrap().status().is_success());
+    server.stop();
+    let server = Launch::of(format!("sled:{data}")).arg("--scrub").arg("1s").start();
+    for _ in 0..100 {
+        if scrubbed(&server, token).await["scrub"]["damaged"] == 0 {
+            return server.stop();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the damage is still reported");
 }

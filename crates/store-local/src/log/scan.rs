@@ -19,7 +19,7 @@ pub(crate) struct ScannedSegment {
     pub(crate) cut_short: bool,
     /// The groups of valid frames, with their operations.
     pub(crate) frames: Vec<(u64, Vec<Operation>)>,
-    /// True if a frame between others is damaged.
+    /// True if a frame is damaged: one between others, or one of which one bit was repaired.
     pub(crate) damaged: bool,
 }
 
@@ -40,11 +40,12 @@ pub(crate) fn scan_segment(key: LogKey, id: u64, bytes: Bytes) -> ScannedSegment
         let rest = bytes.slice(at..);
         // The first bytes of a frame behind others may be damaged.
         let frame = is_frame_start(&rest).then(|| decode_frame(key, id, &rest)).flatten();
+        let is_sound = frame.is_some();
         let frame = frame.or_else(|| if skipped { None } else { repaired(key, id, &rest) });
         let decoded = frame.and_then(|(group, payload, len)| Some((group, decode_payload(payload)?, len)));
         match decoded {
             Some((group, operations, len)) => {
-                found.damaged |= skipped;
+                found.damaged |= skipped || !is_sound;
                 skipped = false;
                 found.frames.push((group, operations));
                 at = at.saturating_add(len);

@@ -12,7 +12,7 @@ use crate::{
     values::read_footer,
 };
 
-/// A value file that agrees with its footer, as far as that tells.
+/// A value file whose footer is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FoundFile {
     pub(super) key: Key,

@@ -38,7 +38,7 @@ pub(super) struct LogScan {
     pub(super) open_end: bool,
     /// What is damaged, in words.
     pub(super) damage: Vec<String>,
-    /// The damaged files of large commits, by their groups. Those of groups that the index has are removed.
+    /// The damaged files of large commits, by their groups. A file is removed when the index has its group.
     pub(super) damaged_commits: Vec<(u64, String)>,
 }
 

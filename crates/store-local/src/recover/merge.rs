@@ -13,7 +13,7 @@ use super::{
     footers::FoundFile,
     index_state::IndexState,
     log_scan::{LogScan, LoggedChange},
-    value::{Loss, RecoverableValue, Source, Standing},
+    value::{Certainty, Loss, RecoverableValue, Source},
 };
 use crate::{
     log::{BulkCommit, Operation},
@@ -153,8 +153,8 @@ impl Found {
             if let Some(change) = change {
                 self.add_logged(key, change, &mut values, &mut losses);
             } else if !self.is_erased_after(&key, found.record.commit) {
-                let standing = self.standing(is_certain);
-                values.push(RecoverableValue { key, standing, source: Source::Record(found.record) });
+                let certainty = self.certainty(is_certain);
+                values.push(RecoverableValue { key, certainty, source: Source::Record(found.record) });
             }
         }
         for (key, change) in logged {
@@ -165,7 +165,7 @@ impl Found {
         let cause = "its record in the index is damaged";
         losses.extend(lost.map(|key| Loss::Value { key: key.clone(), cause: cause.to_owned() }));
         for (key, file) in std::mem::take(&mut self.files) {
-            values.push(RecoverableValue { key, standing: Standing::Doubtful, source: Source::File(file) });
+            values.push(RecoverableValue { key, certainty: Certainty::Doubtful, source: Source::File(file) });
         }
         let text = |key: &[u8]| String::from_utf8_lossy(key).trim_start_matches(|first| first < ' ').to_owned();
         losses.extend(self.index.lost.iter().map(|range| Loss::Range {
@@ -178,8 +178,8 @@ impl Found {
         (values, losses, operations)
     }
 
-    fn standing(&self, is_certain: bool) -> Standing {
-        if is_certain { Standing::Certain } else { Standing::Doubtful }
+    fn certainty(&self, is_certain: bool) -> Certainty {
+        if is_certain { Certainty::Certain } else { Certainty::Doubtful }
     }
 
     /// Adds the value that the last change of a key in the log sets.
@@ -191,8 +191,8 @@ impl Found {
         };
         match source {
             Some(source) => {
-                let standing = self.standing(change.group > self.last_missing);
-                values.push(RecoverableValue { key, standing, source });
+                let certainty = self.certainty(change.group > self.last_missing);
+                values.push(RecoverableValue { key, certainty, source });
             }
             None => losses.push(Loss::Value { key, cause: "its record in the log is damaged".to_owned() }),
         }

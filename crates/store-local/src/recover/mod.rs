@@ -25,7 +25,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use zarrd_store::{Key, Payload, StoreError};
 
-pub use self::value::{Loss, RecoverableValue, Standing};
+pub use self::value::{Certainty, Loss, RecoverableValue};
 use self::{index_state::IndexState, log_scan::LogScan, merge::Found, value::Source};
 use crate::{
     DirectoryForm, IndexKind, OpenError,

@@ -294,7 +294,7 @@ fn children(bytes: &[u8]) -> Vec<(PageRef, Option<&[u8]>)> {
     }
 }
 
-/// The entries of a leaf, as far as they are within it.
+/// The entries of a leaf that are within it.
 fn leaf_entries(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
     if bytes.first() != Some(&LEAF) {
         return Vec::new();

@@ -162,9 +162,12 @@ fn skip_damaged(bytes: &[u8], at: usize, place: Place, pages: &mut Pages) -> Opt
         return None;
     }
     let header = header_at(bytes, at).filter(|header| Some(header.end) == next && Some(header.segment) == place.number);
-    pages.gaps.push(Gap { lsn, page: header.as_ref().map(|header| header.page) });
+    let body = header.and_then(|header| bytes.get(header.start..header.end)).unwrap_or_default();
+    // The number of the page may be damaged too.
+    let header = header.filter(|header| pages.has_changed(header.page, header.kind, body));
+    pages.gaps.push(Gap { lsn, page: header.map(|header| header.page) });
     if let Some(header) = header {
-        pages.add_damaged(lsn, header.page, header.kind, bytes.get(header.start..header.end).unwrap_or_default());
+        pages.add_damaged(lsn, header.page, header.kind, body);
     }
     next
 }

@@ -11,7 +11,7 @@ use crate::{
 
 /// How far the value of a key is known to be the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Certainty {
     /// It was the value of the key after the last commit.
     Certain,
     /// It may be an earlier value of the key, one of a key that was erased, or one that was never committed.
@@ -24,7 +24,7 @@ pub struct RecoverableValue {
     /// The key.
     pub key: Key,
     /// How far it is known to be the last value.
-    pub standing: Standing,
+    pub certainty: Certainty,
     pub(super) source: Source,
 }
 

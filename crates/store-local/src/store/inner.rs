@@ -16,7 +16,7 @@ use std::{
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
-use zarrd_store::{CursorSigner, Key, StoreError, WaitTimes};
+use zarrd_store::{CursorSigner, Key, ScrubStatus, StoreError, WaitTimes};
 
 use crate::{
     checkpoint::{CheckpointTask, Checkpointer},
@@ -33,6 +33,7 @@ use crate::{
     paths::Paths,
     read_only_flag::ReadOnlyFlag,
     record::{FileId, Record},
+    scrub::Scrub,
     space::{Ballast, Reserve},
     spill::SpillFiles,
     values::{Buffers, Directory},
@@ -73,6 +74,8 @@ pub(crate) struct StoreInner {
     pub(super) waits: Queues,
     /// Notified when a memtable has been applied to the index.
     pub(super) applied: Arc<Notify>,
+    /// `None` if the store is not scrubbed.
+    pub(super) scrub: Mutex<Option<Scrub>>,
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) requests: Mutex<Option<mpsc::Sender<Request>>>,
     pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
@@ -155,6 +158,11 @@ impl StoreInner {
 
     fn has_sweeps_of(&self, view: &View) -> Result<bool, StoreError> {
         Ok(Arc::ptr_eq(&self.views.parts()?.sweeps, &view.parts.sweeps))
+    }
+
+    /// The state of the scrub, if there is one.
+    pub(super) fn scrub_status(&self) -> Option<ScrubStatus> {
+        self.scrub.lock().as_ref().map(Scrub::status)
     }
 
     /// Pins the visible state.
@@ -281,6 +289,9 @@ impl StoreInner {
 
     pub(super) fn close(&self) -> Result<(), StoreError> {
         let Some(threads) = self.threads.lock().take() else { return Ok(()) };
+        if let Some(mut scrub) = self.scrub.lock().take() {
+            scrub.stop();
+        }
         match threads {
             Threads::Writing { committer, checkpointer, collector, lock } => {
                 self.close_writing(committer, checkpointer, collector, lock)

@@ -21,6 +21,7 @@ use crate::{
     orphans::Orphans,
     read_only_flag::ReadOnlyFlag,
     record::FileId,
+    scrub::{Scrub, ScrubSource},
     space::Reserve,
     spill::SpillFiles,
     values::Buffers,
@@ -102,11 +103,15 @@ impl StoreInner {
             collector: collector_thread,
             lock,
         };
+        let log_key = LogKey::new(identity.id, identity.secret);
+        let source =
+            ScrubSource { paths: paths.clone(), views: Arc::clone(&views), directory: directory.clone(), log_key };
+        let scrub = options.scrub.map(|interval| Scrub::start(source, interval)).transpose()?;
         // Apply the replayed groups now.
         let _ = tasks.send(CheckpointTask::Apply);
         Ok(Self {
             cursors: CursorSigner::new(identity.secret),
-            log_key: LogKey::new(identity.id, identity.secret),
+            log_key,
             spill: SpillFiles::new(paths.log()),
             fault: options.sync_fault(),
             paths,
@@ -131,6 +136,7 @@ impl StoreInner {
             commit_buffer: sizes.commit_buffer,
             waits: Queues::default(),
             applied,
+            scrub: Mutex::new(scrub),
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
             tasks: Mutex::new(Some(tasks)),
@@ -188,6 +194,7 @@ impl StoreInner {
             commit_buffer: sizes.commit_buffer,
             waits: Queues::default(),
             applied: Arc::new(Notify::new()),
+            scrub: Mutex::new(None),
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
             tasks: Mutex::new(None),

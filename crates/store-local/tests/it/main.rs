@@ -13,5 +13,6 @@ mod faults;
 mod incomplete;
 mod prefix_snapshots;
 mod recover;
+mod scrub;
 mod space;
 mod sweeping;

@@ -37,7 +37,7 @@ use self::{
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace,
     GetResult, Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MetadataCache, PageRequest,
-    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, ServedStore, Snapshot,
+    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, ScrubStatus, ServedStore, Snapshot,
     SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes, Watermark,
     WriteableStore,
 };
@@ -277,6 +277,10 @@ impl SnapshotStore for Mounts {
 
     fn disk_space(&self) -> Option<DiskSpace> {
         self.root.reads().disk_space()
+    }
+
+    fn scrub(&self) -> Option<ScrubStatus> {
+        self.root.reads().scrub()
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

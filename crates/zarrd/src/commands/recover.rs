@@ -12,7 +12,7 @@ use std::{
 use futures::{TryStreamExt, stream};
 use serde_json::{Value, json};
 use zarrd_store::{Change, Precondition, StoreError, TransactionalStore, WriteableStore};
-use zarrd_store_local::{LocalStore, Loss, Purpose, RecoverableValue, Recovery, Standing};
+use zarrd_store_local::{Certainty, LocalStore, Loss, Purpose, RecoverableValue, Recovery};
 
 use super::{check_outside_store, copied_access::copy_access};
 use crate::{
@@ -148,7 +148,7 @@ impl Recovering<'_> {
     }
 
     fn takes(&self, value: &RecoverableValue) -> bool {
-        value.standing == Standing::Certain || self.doubtful == Doubtful::Take
+        value.certainty == Certainty::Certain || self.doubtful == Doubtful::Take
     }
 
     async fn put(&self, unit: Unit<'_>, config: &RecoverConfig) -> Result<(), Error> {
@@ -204,12 +204,12 @@ impl Recovering<'_> {
             counters.keys.fetch_add(1, Relaxed);
             counters.bytes.fetch_add(value.size(), Relaxed);
         }
-        match value.standing {
-            Standing::Certain => {
+        match value.certainty {
+            Certainty::Certain => {
                 self.recovered.certain.fetch_add(1, Relaxed);
                 Ok(())
             }
-            Standing::Doubtful => {
+            Certainty::Doubtful => {
                 self.recovered.doubtful.fetch_add(1, Relaxed);
                 let text = if is_taken { "taken" } else { "left out" };
                 let line = format!("doubtful, {text}: {:?}", value.key);
@@ -219,7 +219,7 @@ impl Recovering<'_> {
     }
 
     fn add_damaged(&self, value: &RecoverableValue, cause: &str, config: &RecoverConfig) -> Result<(), Error> {
-        let doubtful = value.standing == Standing::Doubtful;
+        let doubtful = value.certainty == Certainty::Doubtful;
         self.recovered.lost.fetch_add(1, Relaxed);
         self.progress.counters().corrupt.fetch_add(1, Relaxed);
         let kind = if doubtful { "lost, doubtful" } else { "lost" };

@@ -15,6 +15,7 @@ mod options;
 mod prefix;
 mod request_logs;
 mod resolved;
+mod scrub;
 mod serve;
 mod served_directory;
 mod shares;

@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use zarrd_server::{BasePath, Host, Network, Origin};
 
-use super::{AnonymousRight, Listen, Location, Mount};
+use super::{AnonymousRight, Listen, Location, Mount, scrub::ScrubInterval};
 
 /// Options of the log.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -186,6 +186,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MIN_RATE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) min_rate: Option<ByteSize>,
+    /// Time from one scrub to the next, such as 7d, or off: everything in the store is read again in the background and
+    /// compared with its checksums [default: 30d]
+    #[arg(long, env = "ZARRD_SCRUB", value_name = "TIME")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) scrub: Option<ScrubInterval>,
     /// Time for running requests to finish when the server is stopped, such as 2m [default: 30s]
     #[arg(long, env = "ZARRD_SHUTDOWN_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]

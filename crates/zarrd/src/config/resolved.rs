@@ -218,6 +218,8 @@ pub(crate) struct WriteLimits {
     pub(crate) retained: Option<u64>,
     /// The same for snapshots of clients.
     pub(crate) snapshots: Option<u64>,
+    /// The time from one scrub to the next; `None` for none.
+    pub(crate) scrub: Option<Duration>,
 }
 
 /// A store to work on.
@@ -412,6 +414,7 @@ impl WriteLimits {
             commit_buffer: bytes(flags.commit_buffer, file.write.commit_buffer),
             retained: bytes(flags.max_retained, file.write.max_retained),
             snapshots: bytes(flags.snapshot_space, file.write.snapshot_space),
+            scrub: None,
         }
     }
 }

@@ -96,7 +96,8 @@ impl ServeConfig {
         let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
         let base_path = serve.base_path.or_else(|| file.serve.base_path.clone()).unwrap_or_default();
         let settings = Settings { access, changes, origins, hosts, proxies, base_path, limits, arrays };
-        let write = WriteLimits::new(&write, file);
+        let scrub = serve.scrub.or(file.serve.scrub).unwrap_or_default().0;
+        let write = WriteLimits { scrub, ..WriteLimits::new(&write, file) };
         let mut config = Self {
             store,
             other_choice,

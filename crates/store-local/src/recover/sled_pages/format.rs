@@ -184,6 +184,19 @@ impl Link {
     }
 }
 
+impl Link {
+    /// True if the lengths in a link, whose bytes may be damaged, fill it exactly.
+    pub(super) fn fits(mut bytes: &[u8]) -> bool {
+        let bytes = &mut bytes;
+        let parsed = match take(bytes, 1).and_then(|kind| kind.first()) {
+            Some(0) => text(bytes).and_then(|_| text(bytes)),
+            Some(1) => text(bytes),
+            _ => None,
+        };
+        parsed.is_some() && bytes.is_empty()
+    }
+}
+
 /// The pages of roots by the names of trees.
 pub(super) fn roots(mut bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let bytes = &mut bytes;

@@ -9,8 +9,6 @@ use super::{
     format::{Data, Link, Message, MessageKind, Node, roots},
 };
 
-/// The page that names the roots of trees.
-const ROOTS_PAGE: u64 = 0;
 /// The tree of the index.
 const TREE: &[u8] = b"__sled__default";
 /// The largest depth of a tree that is followed.
@@ -112,6 +110,19 @@ impl Pages {
             }
             Change::Link(link) => self.pages.entry(page).or_default().links.push(link),
             Change::Free => drop(self.pages.remove(&page)),
+        }
+    }
+
+    /// True if the body of a damaged message is one of a page: a number that is damaged has damaged bytes behind it, up to
+    /// the end of a sector, and then neither the lengths of a link fit nor the bounds of a node.
+    pub(super) fn has_changed(&self, page: u64, kind: MessageKind, body: &[u8]) -> bool {
+        let Some((_, node)) = self.pages.get(&page).and_then(|page| page.base.as_ref()) else { return false };
+        match kind {
+            MessageKind::Link => Link::fits(body),
+            MessageKind::Node => {
+                Node::parse(body).is_some_and(|(damaged, _)| damaged.low == node.low && !node.low.is_empty())
+            }
+            _ => false,
         }
     }
 
@@ -245,8 +256,7 @@ impl Pages {
         let mut lost = BTreeMap::new();
         for gap in &self.gaps {
             let place = format!("index: the message at LSN {}", gap.lsn);
-            let range = match gap.page.filter(|page| *page != ROOTS_PAGE) {
-                None if gap.page.is_some() => continue,
+            let range = match gap.page {
                 None => LostRange::all(place),
                 Some(page) => match self.pages.get(&page).and_then(|page| page.base.as_ref()) {
                     // A later message replaced it.

@@ -104,7 +104,9 @@ impl Damage {
     }
 
     fn bytes(file: PathBuf, used: u64, len: u64, kind: &'static str, random: &mut Random) -> Self {
-        let offset = random.below(used as usize) as u64 / len * len;
+        // Mostly aligned, as on a disk.
+        let unit = if random.below(3) == 0 { 1 } else { len };
+        let offset = random.below(used as usize) as u64 / unit * unit;
         let mut bytes = vec![0; len.min(used - offset) as usize];
         if random.below(2) == 0 {
             random.fill(&mut bytes);

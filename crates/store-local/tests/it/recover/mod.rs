@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use zarrd_store_local::{IndexKind, Loss, OpenError, RecoverableValue, Recovery, Standing};
+use zarrd_store_local::{Certainty, IndexKind, Loss, OpenError, RecoverableValue, Recovery};
 
 use self::{
     damage::{Damage, Random},
@@ -40,17 +40,17 @@ async fn outcome(recovery: &Recovery, model: &BTreeMap<String, Vec<u8>>) -> Outc
     for value in recovery.values() {
         let bytes = read(recovery, value).await;
         let is_right = bytes.as_ref().is_some_and(|bytes| model.get(value.key.as_str()) == Some(bytes));
-        if value.standing == Standing::Certain && bytes.is_some() && !is_right {
+        if value.certainty == Certainty::Certain && bytes.is_some() && !is_right {
             outcome.wrong.push(format!("{}: {:?}", value.key, bytes.as_ref().map(Vec::len)));
         }
-        found.insert(value.key.as_str().to_owned(), (value.standing, is_right, bytes.is_some()));
+        found.insert(value.key.as_str().to_owned(), (value.certainty, is_right, bytes.is_some()));
     }
     for key in model.keys() {
         match found.get(key) {
-            Some((Standing::Certain, true, _)) => outcome.certain += 1,
-            Some((Standing::Doubtful, true, _)) => outcome.doubtful += 1,
+            Some((Certainty::Certain, true, _)) => outcome.certain += 1,
+            Some((Certainty::Doubtful, true, _)) => outcome.doubtful += 1,
             // A value whose file is damaged is named when it is read, and a doubtful one is named as such.
-            Some((_, _, false) | (Standing::Doubtful, ..)) => outcome.named += 1,
+            Some((_, _, false) | (Certainty::Doubtful, ..)) => outcome.named += 1,
             _ if recovery.losses().iter().any(|loss| loss.concerns(key)) => outcome.named += 1,
             _ => outcome.silent.push(key.clone()),
         }

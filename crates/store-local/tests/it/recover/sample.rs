@@ -46,6 +46,10 @@ impl Sample {
             Ending::Dropped => {
                 drop(store);
                 wait_until_free(sample.dir.path());
+                // Its threads may still remove files.
+                let copied = tempfile::tempdir().unwrap();
+                copy(sample.dir.path(), copied.path());
+                sample.dir = copied;
             }
             Ending::HotCopy => {
                 let copied = tempfile::tempdir().unwrap();
