@@ -34,8 +34,6 @@ use crate::{
 
 /// The bytes of values and log that are read in a second, at most.
 pub(crate) const MAX_BYTES_PER_SECOND: u64 = 20 << 20;
-/// The number of findings that are recorded; more are counted.
-const MAX_FINDINGS: usize = 1000;
 /// The interval at which the state is written.
 const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 /// The longest time of one wait.

@@ -8,8 +8,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use zarrd_store::{Key, ScrubFinding, ScrubStatus};
 
-use super::MAX_FINDINGS;
 use crate::{durable::write_durably, paths::Paths, regular_file};
+
+/// The number of findings that are recorded; more are counted.
+const MAX_FINDINGS: usize = 1000;
 
 /// How far a pass is.
 #[derive(Clone, Debug, PartialEq, Eq)]
