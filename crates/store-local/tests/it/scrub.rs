@@ -44,7 +44,7 @@ fn plant(file: &Path, number: usize) {
     let len = fs::metadata(file).unwrap().len();
     let opened = File::options().write(true).open(file).unwrap();
     match number % 6 {
-        0 => opened.write_all_at(&[number as u8 ^ 0x55], len / 3).unwrap(),
+        0 => opened.write_all_at(&[0x32], len / 3).unwrap(),
         1 => opened.write_all_at(&[0xA5; 512], 1024).unwrap(),
         2 => opened.write_all_at(&[0xA5], len - 20).unwrap(),
         3 => opened.set_len(len - 100).unwrap(),
