@@ -95,6 +95,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::UntrustedProxy
         | ProblemType::NotFound
         | ProblemType::NoSuchCredential
+        | ProblemType::OverlappingDestination
+        | ProblemType::PropfindFiniteDepth
+        | ProblemType::ForeignDestination
         | ProblemType::TooManyCredentials
         | ProblemType::MethodNotAllowed
         | ProblemType::UnsupportedContentEncoding

@@ -33,6 +33,7 @@ use crate::{
     request_log::{LoggedPath, LoggedRequest, LoggedText, OperationName, RequestRecord, RouteName},
     response_body::{empty_body_of_unknown_length, instrumented_body},
     routes::{Route, Safety},
+    surface::Surface,
 };
 
 /// Bodies up to this size, in bytes, count as sent when they are passed on; larger ones are instrumented.
@@ -44,6 +45,17 @@ pub fn router(app: App) -> Router {
         strip_base_path(&app, &mut request);
         handle(app, request)
     })
+}
+
+/// A service like [`router`], for the requests of a surface.
+pub fn surface_router(app: App, surface: Surface) -> Router {
+    match surface {
+        Surface::Api => router(app),
+        Surface::Root => Router::new().fallback(move |mut request| {
+            surface.enter(&mut request);
+            handle(app, request)
+        }),
+    }
 }
 
 /// Handles any request whose path has no base path.

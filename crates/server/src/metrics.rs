@@ -366,6 +366,12 @@ fn method_label(method: &Method) -> &'static str {
         Method::PUT => "PUT",
         Method::DELETE => "DELETE",
         Method::OPTIONS => "OPTIONS",
-        _ => "other",
+        _ => match method.as_str() {
+            "PROPFIND" => "PROPFIND",
+            "MKCOL" => "MKCOL",
+            "COPY" => "COPY",
+            "MOVE" => "MOVE",
+            _ => "other",
+        },
     }
 }

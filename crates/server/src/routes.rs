@@ -1,11 +1,12 @@
 //! The route table.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, sync::LazyLock};
 
 use axum::{extract::Request, handler::Handler, response::Response};
 use http::{Method, Uri};
 use zarrd_store::{Listing, Prefix, StoreError, Writes};
 use zarrd_wire::{
+    dav,
     query::{self, NodePostQuery},
     routes,
 };
@@ -13,7 +14,7 @@ use zarrd_wire::{
 use crate::{
     access_api,
     app::App,
-    array_api, monitoring_api, node_api, page_api, snapshot_api,
+    array_api, dav_api, monitoring_api, node_api, page_api, snapshot_api,
     store_api::{erase, get, list, put},
 };
 
@@ -25,7 +26,7 @@ pub struct Route {
     /// The path template, with parameters in braces. A final `key`, `prefix` or `path` matches any number of segments.
     pub template: &'static str,
     /// The supported operations, in addition to `OPTIONS`.
-    pub operations: &'static [Operation],
+    pub operations: Vec<Operation>,
 }
 
 /// The operation of one method, optionally selected by a query parameter.
@@ -65,6 +66,13 @@ pub enum Requirement {
     List,
     /// To change the node; with a target, to read the node and to change the target.
     Convert,
+    /// To read the properties of what the path names: like a listing, with at most the depth of a directory above what the
+    /// caller may read.
+    Properties,
+    /// To read what the path names, and to change the destination.
+    Copy,
+    /// To change what the path names, and the destination.
+    Move,
     /// To read everything, unless the metrics are public.
     Metrics,
     /// A token of one's own.
@@ -76,6 +84,9 @@ pub enum Requirement {
 macro_rules! operation {
     ($method:ident, $safety:ident, $requires:ident, $handler:path) => {
         operation!($method, None, $safety, $requires, $handler)
+    };
+    ($method:path = dav, $safety:ident, $requires:ident, $handler:path) => {
+        Operation { method: $method(), ..operation!(GET, None, $safety, $requires, $handler) }
     };
     ($method:ident ? $parameter:path, $safety:ident, $requires:ident, $handler:path) => {
         operation!($method, Some($parameter), $safety, $requires, $handler)
@@ -91,127 +102,178 @@ macro_rules! operation {
     };
 }
 
-const LIST: Operation = operation!(GET, Safe, List, list::list);
-const LIST_HEAD: Operation = operation!(HEAD, Safe, List, list::list);
-const ERASE_PREFIX: Operation = operation!(DELETE, Unsafe, Write, erase::prefix);
+/// The operations on a prefix.
+fn prefix_operations() -> Vec<Operation> {
+    vec![
+        operation!(GET, Safe, List, list::list),
+        operation!(HEAD, Safe, List, list::list),
+        operation!(DELETE, Unsafe, Write, erase::prefix),
+        operation!(dav::propfind = dav, Safe, Properties, dav_api::propfind),
+        operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy),
+    ]
+}
 
-/// All resources and their operations.
-pub static ROUTES: &[Route] = &[
-    Route {
-        template: routes::STORE_KEY,
-        operations: &[
-            operation!(GET, Safe, Read, get::get),
-            operation!(HEAD, Safe, Read, get::head),
-            operation!(PUT, Unsafe, Write, put::put),
-            operation!(DELETE, Unsafe, Write, erase::key),
-        ],
-    },
-    Route { template: routes::STORE_PREFIX, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
-    Route { template: routes::STORE_ROOT, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
-    Route {
-        template: routes::STORE,
-        operations: &[operation!(GET, Safe, Nothing, list::root), operation!(HEAD, Safe, Nothing, list::root)],
-    },
-    Route {
-        template: routes::ARRAY_PATH,
-        operations: &[
-            operation!(GET ? query::CHUNKS, Safe, Read, array_api::chunks),
-            operation!(GET, Safe, Read, array_api::get),
-            operation!(HEAD ? query::CHUNKS, Safe, Read, array_api::chunks),
-            operation!(HEAD, Safe, Read, array_api::head),
-            operation!(PUT ? query::CREATE, Unsafe, Write, array_api::create),
-            operation!(PUT, Unsafe, Write, array_api::put),
-            operation!(POST ? query::APPEND, Unsafe, Write, array_api::append),
-            operation!(POST, Safe, Read, array_api::post),
-        ],
-    },
-    Route {
-        template: routes::NODE_PATH,
-        operations: &[
-            operation!(GET, Safe, Read, node_api::get),
-            operation!(HEAD, Safe, Read, node_api::get),
-            operation!(PUT, Unsafe, Write, node_api::put),
-            operation!(PATCH, Unsafe, Write, node_api::patch),
-            operation!(DELETE, Unsafe, Write, node_api::delete),
-            operation!(POST ? query::CONVERT, Unsafe, Convert, node_api::convert),
-            operation!(POST ? query::APPEND, Unsafe, Write, array_api::append_dataset),
-            operation!(POST, Safe, Read, node_api::validate),
-        ],
-    },
-    Route {
-        template: routes::TOKENS,
-        operations: &[
-            operation!(GET, Safe, Token, access_api::list_tokens),
-            operation!(HEAD, Safe, Token, access_api::list_tokens),
-            operation!(POST, Unsafe, Token, access_api::create_token),
-        ],
-    },
-    Route { template: routes::TOKEN, operations: &[operation!(DELETE, Unsafe, Token, access_api::revoke_token)] },
-    Route {
-        template: routes::SHARES,
-        operations: &[
-            operation!(GET, Safe, Token, access_api::list_shares),
-            operation!(HEAD, Safe, Token, access_api::list_shares),
-            operation!(POST, Unsafe, Token, access_api::create_share),
-        ],
-    },
-    Route { template: routes::SHARE, operations: &[operation!(DELETE, Unsafe, Token, access_api::revoke_share)] },
-    Route { template: routes::SNAPSHOTS, operations: &[operation!(POST, Unsafe, Snapshot, snapshot_api::take)] },
-    Route { template: routes::SNAPSHOT, operations: &[operation!(DELETE, Unsafe, Nothing, snapshot_api::end)] },
-    Route {
-        template: routes::SCHEMA_ZOM,
-        operations: &[
-            operation!(GET, Safe, Nothing, node_api::schema),
-            operation!(HEAD, Safe, Nothing, node_api::schema),
-        ],
-    },
-    Route {
-        template: routes::PAGE,
-        operations: &[operation!(GET, Safe, Nothing, page_api::root), operation!(HEAD, Safe, Nothing, page_api::root)],
-    },
-    Route {
-        template: routes::BROWSE_PATH,
-        operations: &[
-            operation!(GET, Safe, Nothing, page_api::browse),
-            operation!(HEAD, Safe, Nothing, page_api::browse),
-        ],
-    },
-    Route {
-        template: routes::ASSET,
-        operations: &[
-            operation!(GET, Safe, Nothing, page_api::asset),
-            operation!(HEAD, Safe, Nothing, page_api::asset),
-        ],
-    },
-    Route {
-        template: routes::HEALTH,
-        operations: &[
-            operation!(GET, Safe, Nothing, monitoring_api::health),
-            operation!(HEAD, Safe, Nothing, monitoring_api::health),
-        ],
-    },
-    Route {
-        template: routes::READY,
-        operations: &[
-            operation!(GET, Safe, Nothing, monitoring_api::ready),
-            operation!(HEAD, Safe, Nothing, monitoring_api::ready),
-        ],
-    },
-    Route {
-        template: routes::METRICS,
-        operations: &[
-            operation!(GET, Safe, Metrics, monitoring_api::metrics),
-            operation!(HEAD, Safe, Metrics, monitoring_api::metrics),
-        ],
-    },
-    Route {
-        template: routes::OPENAPI,
-        operations: &[
-            operation!(GET, Safe, Nothing, monitoring_api::openapi),
-            operation!(HEAD, Safe, Nothing, monitoring_api::openapi),
-        ],
-    },
-];
+/// The operations of WebDAV on a key, or on a prefix other than the root, that change it.
+fn dav_changes() -> [Operation; 2] {
+    [
+        operation!(dav::move_ = dav, Unsafe, Move, dav_api::move_),
+        operation!(dav::mkcol = dav, Unsafe, Write, dav_api::mkcol),
+    ]
+}
+
+/// All resources and their operations. Those of one method are adjacent.
+pub static ROUTES: LazyLock<Vec<Route>> =
+    LazyLock::new(|| [store_routes(), engine_routes(), server_routes()].into_iter().flatten().collect());
+
+fn store_routes() -> Vec<Route> {
+    vec![
+        Route {
+            template: routes::STORE_KEY,
+            operations: [
+                operation!(GET, Safe, Read, get::get),
+                operation!(HEAD, Safe, Read, get::head),
+                operation!(PUT, Unsafe, Write, put::put),
+                operation!(DELETE, Unsafe, Write, erase::key),
+                operation!(dav::propfind = dav, Safe, Properties, dav_api::propfind),
+                operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy),
+            ]
+            .into_iter()
+            .chain(dav_changes())
+            .collect(),
+        },
+        Route {
+            template: routes::STORE_PREFIX,
+            operations: prefix_operations().into_iter().chain(dav_changes()).collect(),
+        },
+        Route { template: routes::STORE_ROOT, operations: prefix_operations() },
+        Route {
+            template: routes::STORE,
+            operations: vec![
+                operation!(GET, Safe, Nothing, list::root),
+                operation!(HEAD, Safe, Nothing, list::root),
+                operation!(dav::propfind = dav, Safe, Nothing, list::root),
+            ],
+        },
+    ]
+}
+
+fn engine_routes() -> Vec<Route> {
+    vec![
+        Route {
+            template: routes::ARRAY_PATH,
+            operations: vec![
+                operation!(GET ? query::CHUNKS, Safe, Read, array_api::chunks),
+                operation!(GET, Safe, Read, array_api::get),
+                operation!(HEAD ? query::CHUNKS, Safe, Read, array_api::chunks),
+                operation!(HEAD, Safe, Read, array_api::head),
+                operation!(PUT ? query::CREATE, Unsafe, Write, array_api::create),
+                operation!(PUT, Unsafe, Write, array_api::put),
+                operation!(POST ? query::APPEND, Unsafe, Write, array_api::append),
+                operation!(POST, Safe, Read, array_api::post),
+            ],
+        },
+        Route {
+            template: routes::NODE_PATH,
+            operations: vec![
+                operation!(GET, Safe, Read, node_api::get),
+                operation!(HEAD, Safe, Read, node_api::get),
+                operation!(PUT, Unsafe, Write, node_api::put),
+                operation!(PATCH, Unsafe, Write, node_api::patch),
+                operation!(DELETE, Unsafe, Write, node_api::delete),
+                operation!(POST ? query::CONVERT, Unsafe, Convert, node_api::convert),
+                operation!(POST ? query::APPEND, Unsafe, Write, array_api::append_dataset),
+                operation!(POST, Safe, Read, node_api::validate),
+            ],
+        },
+    ]
+}
+
+fn server_routes() -> Vec<Route> {
+    vec![
+        Route {
+            template: routes::TOKENS,
+            operations: vec![
+                operation!(GET, Safe, Token, access_api::list_tokens),
+                operation!(HEAD, Safe, Token, access_api::list_tokens),
+                operation!(POST, Unsafe, Token, access_api::create_token),
+            ],
+        },
+        Route {
+            template: routes::TOKEN,
+            operations: vec![operation!(DELETE, Unsafe, Token, access_api::revoke_token)],
+        },
+        Route {
+            template: routes::SHARES,
+            operations: vec![
+                operation!(GET, Safe, Token, access_api::list_shares),
+                operation!(HEAD, Safe, Token, access_api::list_shares),
+                operation!(POST, Unsafe, Token, access_api::create_share),
+            ],
+        },
+        Route {
+            template: routes::SHARE,
+            operations: vec![operation!(DELETE, Unsafe, Token, access_api::revoke_share)],
+        },
+        Route { template: routes::SNAPSHOTS, operations: vec![operation!(POST, Unsafe, Snapshot, snapshot_api::take)] },
+        Route { template: routes::SNAPSHOT, operations: vec![operation!(DELETE, Unsafe, Nothing, snapshot_api::end)] },
+        Route {
+            template: routes::SCHEMA_ZOM,
+            operations: vec![
+                operation!(GET, Safe, Nothing, node_api::schema),
+                operation!(HEAD, Safe, Nothing, node_api::schema),
+            ],
+        },
+        Route {
+            template: routes::PAGE,
+            operations: vec![
+                operation!(GET, Safe, Nothing, page_api::root),
+                operation!(HEAD, Safe, Nothing, page_api::root),
+            ],
+        },
+        Route {
+            template: routes::BROWSE_PATH,
+            operations: vec![
+                operation!(GET, Safe, Nothing, page_api::browse),
+                operation!(HEAD, Safe, Nothing, page_api::browse),
+            ],
+        },
+        Route {
+            template: routes::ASSET,
+            operations: vec![
+                operation!(GET, Safe, Nothing, page_api::asset),
+                operation!(HEAD, Safe, Nothing, page_api::asset),
+            ],
+        },
+        Route {
+            template: routes::HEALTH,
+            operations: vec![
+                operation!(GET, Safe, Nothing, monitoring_api::health),
+                operation!(HEAD, Safe, Nothing, monitoring_api::health),
+            ],
+        },
+        Route {
+            template: routes::READY,
+            operations: vec![
+                operation!(GET, Safe, Nothing, monitoring_api::ready),
+                operation!(HEAD, Safe, Nothing, monitoring_api::ready),
+            ],
+        },
+        Route {
+            template: routes::METRICS,
+            operations: vec![
+                operation!(GET, Safe, Metrics, monitoring_api::metrics),
+                operation!(HEAD, Safe, Metrics, monitoring_api::metrics),
+            ],
+        },
+        Route {
+            template: routes::OPENAPI,
+            operations: vec![
+                operation!(GET, Safe, Nothing, monitoring_api::openapi),
+                operation!(HEAD, Safe, Nothing, monitoring_api::openapi),
+            ],
+        },
+    ]
+}
 
 impl Route {
     /// Finds the resource at a path, before percent-decoding.
@@ -243,7 +305,7 @@ impl Route {
     }
 
     /// Finds the operation for a method and query.
-    pub(crate) fn operation(&self, method: &Method, query: &str) -> Option<&'static Operation> {
+    pub(crate) fn operation<'r>(&'r self, method: &Method, query: &str) -> Option<&'r Operation> {
         let mut operations = self.operations.iter().filter(|operation| operation.method == method);
         operations.find(|operation| operation.selected_by.is_none_or(|parameter| query::names(query, parameter)))
     }
@@ -268,17 +330,35 @@ impl Route {
 impl Operation {
     /// True if the operation changes what is stored, apart from tokens and share links.
     pub fn changes_store(&self) -> bool {
-        matches!(self.requires, Requirement::Write | Requirement::Convert)
+        matches!(self.requires, Requirement::Write | Requirement::Convert | Requirement::Copy | Requirement::Move)
+    }
+
+    /// True if what the path names is changed, and not only what the operation copies it to.
+    fn changes_named(&self) -> bool {
+        self.changes_store() && self.requires != Requirement::Copy
+    }
+
+    /// True if the operation lists what is below the prefix that the path names.
+    fn lists(&self, uri: &Uri) -> bool {
+        match self.requires {
+            Requirement::List => true,
+            Requirement::Properties => {
+                uri.path().strip_prefix(routes::STORE_ROOT).is_some_and(|rest| rest.is_empty() || is_prefix(rest))
+            }
+            _ => false,
+        }
     }
 
     /// Fails if the store that has what the URI names does not support the operation.
     pub(crate) fn check_supported(&self, app: &App, uri: &Uri) -> Result<(), StoreError> {
-        if !self.changes_store() && self.requires != Requirement::List {
+        if !self.changes_store() && !self.lists(uri) {
             return Ok(());
         }
         let named = first_segment(uri.path());
         if self.changes_store() {
             app.writes()?;
+        }
+        if self.changes_named() {
             let is_whole = self.requires == Requirement::Convert || self.method == Method::DELETE;
             if named.is_none() && is_whole && app.store().parts().len() > 1 {
                 return Err(StoreError::Unsupported { what: "changes across mounted stores" });
@@ -288,7 +368,7 @@ impl Operation {
                 return Err(StoreError::Unsupported { what: "changes" });
             }
         }
-        if self.requires == Requirement::List && !is_listed(app, named.as_ref()) {
+        if self.lists(uri) && !is_listed(app, named.as_ref()) {
             return Err(StoreError::Unsupported { what: "listings" });
         }
         Ok(())
@@ -305,6 +385,11 @@ impl Operation {
             }
             _ => None,
         }
+    }
+
+    /// True if the operation reads the properties of WebDAV.
+    pub(crate) fn is_propfind(&self) -> bool {
+        self.requires == Requirement::Properties
     }
 
     /// Runs the handler.

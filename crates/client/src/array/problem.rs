@@ -163,6 +163,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UntrustedProxy
             | ProblemType::NotFound
             | ProblemType::NoSuchCredential
+            | ProblemType::OverlappingDestination
+            | ProblemType::PropfindFiniteDepth
+            | ProblemType::ForeignDestination
             | ProblemType::SnapshotExpired
             | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey

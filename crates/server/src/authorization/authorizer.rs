@@ -8,6 +8,7 @@ use zarrd_access::{Denial, Principal, PrincipalKind, Right};
 use zarrd_meta::NodePath;
 use zarrd_store::{KeyError, Prefix};
 use zarrd_wire::{
+    dav::{self, Depth},
     problem::{Members, Problem, ProblemType},
     query::{ListKind, ListQuery, NodePostQuery, SnapshotQuery},
     routes::{self, PathError, Slashes, StoreTarget, parse_array, parse_node, parse_store},
@@ -21,6 +22,7 @@ use super::{
 };
 use crate::{
     app::App,
+    destination,
     error::{ApiError, BEARER_CHALLENGE},
     routes::{Operation, Requirement, Route},
 };
@@ -40,10 +42,12 @@ pub(crate) fn authorize(
     request: &Request,
     session: &Session,
 ) -> Result<Option<StoreTarget>, ApiError> {
-    let authorizer = Authorizer { app, route, request, session, target: OnceCell::new() };
+    let (target, collection) = (OnceCell::new(), OnceCell::new());
+    let authorizer = Authorizer { app, route, request, session, target, collection };
     authorizer.decide(operation.requires)?;
     let is_in_store = request.uri().path().starts_with(routes::STORE_ROOT);
-    Ok(authorizer.target.into_inner().filter(|_| is_in_store))
+    let collection = authorizer.collection.into_inner().map(StoreTarget::Prefix);
+    Ok(collection.or(authorizer.target.into_inner()).filter(|_| is_in_store))
 }
 
 /// Identifies the caller of a request with these headers, query, and share link.
@@ -133,6 +137,8 @@ struct Authorizer<'r> {
     session: &'r Session,
     /// Set when the path was parsed.
     target: OnceCell<StoreTarget>,
+    /// The prefix that a path without a trailing slash stands for, set if the caller may read nothing but that.
+    collection: OnceCell<Prefix>,
 }
 
 impl Authorizer<'_> {
@@ -143,6 +149,9 @@ impl Authorizer<'_> {
             Requirement::Write => self.require(Right::Write),
             Requirement::List => self.require_listing(),
             Requirement::Convert => self.require_conversion(),
+            Requirement::Properties => self.require_properties(),
+            Requirement::Copy => self.require_transfer(Right::Read),
+            Requirement::Move => self.require_transfer(Right::Write),
             Requirement::Metrics => match self.app.settings().access.metrics {
                 MetricsAccess::Public => Ok(()),
                 MetricsAccess::Readers => self.require_on(Right::Read, &StoreTarget::Prefix(Prefix::root())),
@@ -200,6 +209,37 @@ impl Authorizer<'_> {
             // A caller that may not change the node learns nothing about the query.
             _ => self.require_on(Right::Write, node),
         }
+    }
+
+    /// Requires the right to read a key, or a prefix like [`require_listing`](Self::require_listing). A key that the
+    /// caller may not read stands for the prefix of its name.
+    fn require_properties(&self) -> Result<(), ApiError> {
+        let denied = match self.require(Right::Read) {
+            Ok(()) => return Ok(()),
+            Err(denied) => denied,
+        };
+        let prefix = match self.target()? {
+            StoreTarget::Key(key) => Prefix::from_key(key),
+            StoreTarget::Prefix(prefix) => Some(prefix.clone()),
+        };
+        let Some(prefix) = prefix else { return Err(denied) };
+        let is_dir = matches!(dav::depth(self.request.headers()), Ok(Some(Depth::Zero | Depth::One)));
+        let leads_further = is_dir && !self.principal().grants.children_towards(Right::Read, &prefix).is_empty();
+        if !self.principal().may(Right::Read, &prefix) && !leads_further {
+            return Err(denied);
+        }
+        self.collection.get_or_init(|| prefix);
+        Ok(())
+    }
+
+    /// Requires a right on the source, and the right to change the destination.
+    fn require_transfer(&self, right: Right) -> Result<(), ApiError> {
+        if self.principal().may(Right::Write, &Prefix::root()) {
+            return Ok(());
+        }
+        // A caller that may not use the source learns nothing about the destination.
+        self.require_on(right, self.target()?)?;
+        self.require_on(Right::Write, &destination::of_request(self.app, self.request)?)
     }
 
     fn require_on(&self, right: Right, target: &StoreTarget) -> Result<(), ApiError> {

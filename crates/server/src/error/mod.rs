@@ -17,6 +17,7 @@ use zarrd_store::{
     WarningRate,
 };
 use zarrd_wire::{
+    dav,
     digest::DigestError,
     etag::{self, EtagError},
     headers::{MODIFIED, PROBLEM_JSON},
@@ -70,6 +71,8 @@ struct Parts {
     problem: Problem,
     headers: Vec<(HeaderName, HeaderValue)>,
     cause: Option<BoxError>,
+    /// The body if it is not the problem document: its media type, and its text.
+    body: Option<(HeaderValue, &'static str)>,
 }
 
 impl ApiError {
@@ -207,6 +210,40 @@ impl ApiError {
         Self::build(problem, headers.collect(), None)
     }
 
+    /// There are more resources below a collection than one response describes.
+    pub(crate) fn propfind_finite_depth(limit: u64) -> Self {
+        let members = Members { limit: Some(limit), ..Members::default() };
+        let problem = Problem::new(ProblemType::PropfindFiniteDepth).with_members(members);
+        let body = Some((dav::XML, dav::FINITE_DEPTH_ERROR));
+        Self(Arc::new(Parts { problem, headers: Vec::new(), cause: None, body }))
+    }
+
+    /// The destination is, contains, or is below the source.
+    pub(crate) fn overlapping_destination(detail: impl Into<String>) -> Self {
+        Self::new(Problem::new(ProblemType::OverlappingDestination).with_detail(detail))
+    }
+
+    /// A destination exists that must not be replaced; `name` is its key or prefix.
+    pub(crate) fn destination_exists(name: &str) -> Self {
+        let detail = format!("{name} exists, and Overwrite is F");
+        Self::new(Problem::new(ProblemType::PreconditionFailed).with_detail(detail))
+    }
+
+    /// The changes do not fit into one commit.
+    pub(crate) fn too_many_changes(changes: u64, limit: u64) -> Self {
+        let members = Members { changes: Some(changes), limit: Some(limit), ..Members::default() };
+        let detail = format!("this takes {changes} changes, and one commit has at most {limit}");
+        Self::new(Problem::new(ProblemType::TooManyChanges).with_detail(detail).with_members(members))
+    }
+
+    /// Others kept changing what the request reads or changes.
+    pub(crate) fn too_many_conflicts() -> Self {
+        Self::retry_later(
+            ProblemType::TooManyConflicts,
+            "others kept changing the source or the destination".to_owned(),
+        )
+    }
+
     /// The body exceeds a limit.
     pub(crate) fn body_too_large(limit: u64) -> Self {
         let problem = Problem::new(ProblemType::BodyTooLarge)
@@ -264,10 +301,16 @@ impl ApiError {
 
     /// Returns the response with the problem document.
     pub(crate) fn to_response(&self, id: &RequestId) -> Response {
-        let problem = Problem { request: id.to_string(), ..self.0.problem.clone() };
-        let mut response = Response::new(Body::from(problem.to_json()));
+        let (content_type, body) = match &self.0.body {
+            Some((content_type, body)) => (content_type.clone(), Body::from(*body)),
+            None => {
+                let problem = Problem { request: id.to_string(), ..self.0.problem.clone() };
+                (PROBLEM_JSON, Body::from(problem.to_json()))
+            }
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = self.status();
-        response.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
         response.headers_mut().extend(self.0.headers.iter().cloned());
         response
     }
@@ -297,7 +340,7 @@ impl ApiError {
     }
 
     fn build(problem: Problem, headers: Vec<(HeaderName, HeaderValue)>, cause: Option<BoxError>) -> Self {
-        Self(Arc::new(Parts { problem, headers, cause }))
+        Self(Arc::new(Parts { problem, headers, cause, body: None }))
     }
 
     /// The type of the problem.

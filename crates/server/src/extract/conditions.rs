@@ -8,14 +8,16 @@ use http::{
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
     request::Parts,
 };
-use zarrd_store::{Precondition, ValueMeta, Version, VersionMatch};
+use zarrd_store::{Key, Precondition, StoreError, ValueMeta, Version, VersionMatch};
 use zarrd_wire::{
+    dav::IfHeader,
     etag,
     range::{self, RangeRequest},
+    routes::StoreTarget,
     time,
 };
 
-use crate::{app::App, error::ApiError};
+use crate::{app::App, destination, error::ApiError};
 
 /// The conditions and the range of a request for a value.
 pub(crate) struct ReadConditions {
@@ -47,6 +49,50 @@ pub(crate) struct WriteConditions {
     pub(crate) precondition: Precondition,
     /// `If-Unmodified-Since`, if `If-Match` is absent.
     pub(crate) unmodified_since: Option<SystemTime>,
+    /// `If`.
+    pub(crate) states: Option<StateConditions>,
+}
+
+/// The header `If` of WebDAV.
+pub(crate) struct StateConditions {
+    header: IfHeader,
+    /// The URLs in it that name a key here.
+    keys: Vec<(String, Key)>,
+}
+
+impl StateConditions {
+    fn from_parts(parts: &Parts, app: &App) -> Result<Option<Self>, ApiError> {
+        let header = IfHeader::from_headers(&parts.headers);
+        let header = header.map_err(|error| ApiError::invalid_header("If", error.to_string()))?;
+        let Some(header) = header else { return Ok(None) };
+        let key = |url: &str| match destination::of_url(app, url, &parts.headers, &parts.uri, &parts.extensions) {
+            Ok(StoreTarget::Key(key)) => Some((url.to_owned(), key)),
+            _ => None,
+        };
+        let keys = header.resources().filter_map(key).collect();
+        Ok(Some(Self { header, keys }))
+    }
+
+    /// Fails unless the conditions hold. `current` is the version of the request's key, and `others` has those of other
+    /// keys that the request changes. Of the rest nothing is known.
+    pub(crate) fn check(
+        &self,
+        key: &Key,
+        current: Option<Version>,
+        others: &[(&Key, Option<Version>)],
+    ) -> Result<(), StoreError> {
+        let version = |url: &str| {
+            let (_, tagged) = self.keys.iter().find(|(known, _)| known == url)?;
+            if tagged == key {
+                return Some(current);
+            }
+            others.iter().find(|(other, _)| *other == tagged).map(|(_, version)| *version)
+        };
+        match self.header.is_met_by(current, version) {
+            true => Ok(()),
+            false => Err(StoreError::PreconditionFailed { key: key.clone(), current }),
+        }
+    }
 }
 
 /// The outcome of evaluating conditions.
@@ -155,6 +201,22 @@ impl WriteConditions {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
     }
 
+    /// Fails unless the conditions hold of a key with this metadata.
+    pub(crate) fn check(
+        &self,
+        key: &Key,
+        meta: Option<&ValueMeta>,
+        others: &[(&Key, Option<Version>)],
+    ) -> Result<(), StoreError> {
+        let current = meta.map(|meta| meta.version);
+        let is_newer =
+            |since| meta.is_some_and(|meta| !time::is_unmodified_since(meta.modified, since, SystemTime::now()));
+        if !self.precondition.is_met_by(current) || self.unmodified_since.is_some_and(is_newer) {
+            return Err(StoreError::PreconditionFailed { key: key.clone(), current });
+        }
+        self.states.as_ref().map_or(Ok(()), |states| states.check(key, current, others))
+    }
+
     /// Returns the precondition that the value still has the version for which `If-Unmodified-Since` was evaluated.
     pub(crate) fn pinned(self, version: Version) -> Precondition {
         Precondition { if_match: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
@@ -207,10 +269,11 @@ impl FromRequestParts<App> for TagConditions {
 impl FromRequestParts<App> for WriteConditions {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let precondition = etag::precondition(&parts.headers)?;
         let since = date_header(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
-        Ok(Self { precondition, unmodified_since: since })
+        let states = StateConditions::from_parts(parts, app)?;
+        Ok(Self { precondition, unmodified_since: since, states })
     }
 }
 

@@ -16,6 +16,9 @@ pub(crate) struct KeyPath(pub(crate) Key);
 /// The prefix named by the path.
 pub(crate) struct PrefixPath(pub(crate) Prefix);
 
+/// The key or prefix named by the path.
+pub(crate) struct StorePath(pub(crate) StoreTarget);
+
 /// The path of an array.
 pub(crate) struct ArrayPath(pub(crate) NodePath);
 
@@ -45,6 +48,14 @@ impl FromRequestParts<App> for PrefixPath {
             StoreTarget::Prefix(prefix) => Ok(Self(prefix)),
             StoreTarget::Key(_) => Err(PathError::Key(KeyError::NoTrailingSlash).into()),
         }
+    }
+}
+
+impl FromRequestParts<App> for StorePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        Ok(Self(parse_target(parts)?))
     }
 }
 

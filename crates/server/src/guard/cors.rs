@@ -10,6 +10,8 @@ use http::{
     },
 };
 
+use zarrd_wire::dav::{CLASSES, DAV};
+
 use super::access::{allowed_methods, origin_allowed};
 use crate::{app::App, routes::Route};
 
@@ -27,6 +29,8 @@ const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
      retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-consistency, zarr-consolidated, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dialects-differ, zarr-dimension-names, \
      zarr-existed, zarr-losses, zarr-modified, zarr-northward-rows, zarr-other-dialects, zarr-read, zarr-selected, zarr-shape, zarr-undecoded",
 );
+/// `Allow` of a resource whose store supports nothing that can be done with it.
+const OPTIONS_ALONE: &[u8] = b"OPTIONS";
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
@@ -56,6 +60,10 @@ pub(crate) fn preflight(app: &App, route: &Route, uri: &Uri, request_headers: &H
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_REQUEST_HEADERS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    }
+    let reads_properties = route.operations.iter().any(|operation| operation.is_propfind());
+    if reads_properties && all.as_bytes() != OPTIONS_ALONE {
+        headers.insert(DAV, HeaderValue::from_static(CLASSES));
     }
     headers.insert(ALLOW, all);
     response

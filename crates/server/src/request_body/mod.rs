@@ -6,6 +6,8 @@ mod json_memory;
 mod upload;
 
 pub(crate) use completion::BodyCompletion;
-pub(crate) use document::{CredentialDocument, Document, NodeDocument, PatchDocument, ReadRequestDocument};
+pub(crate) use document::{
+    CredentialDocument, Document, NodeDocument, PatchDocument, PropfindDocument, ReadRequestDocument,
+};
 pub(crate) use json_memory::NODE_OVERHEAD_BYTES;
 pub(crate) use upload::{ElementsBody, FORM_MEDIA_TYPE, Upload, payload};

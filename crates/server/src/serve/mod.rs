@@ -14,6 +14,7 @@ mod write_timeout;
 
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -35,6 +36,7 @@ use self::{
 use crate::{
     app::App,
     caller::{self, Peer},
+    surface::Surface,
 };
 
 /// The maximum number of connections beyond the limit that are rejected with a response, or serve monitoring endpoints,
@@ -52,8 +54,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Shutdown stops accepting, closes idle connections, and lets requests finish for at most
 /// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last connection has ended.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-    Server::new(app, None).run(listener, stop).await;
-    Ok(())
+    serve_surfaces(vec![(listener, Surface::Api)], app, None, stop).await
 }
 
 /// Serves `app` like [`serve`], but over TLS, with HTTP/2 for clients that ask for it.
@@ -63,8 +64,22 @@ pub async fn serve_tls(
     certificates: Arc<Certificates>,
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let tls = handshake::config(certificates).map_err(io::Error::other)?;
-    Server::new(app, Some(Arc::new(tls))).run(listener, stop).await;
+    serve_surfaces(vec![(listener, Surface::Api)], app, Some(certificates), stop).await
+}
+
+/// Serves several surfaces of `app` like [`serve`], or with certificates like [`serve_tls`], each on a listener of its
+/// own. All listeners together have the limits of one.
+pub async fn serve_surfaces(
+    listeners: Vec<(TcpListener, Surface)>,
+    app: App,
+    certificates: Option<Arc<Certificates>>,
+    stop: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let tls = match certificates {
+        Some(certificates) => Some(Arc::new(handshake::config(certificates).map_err(io::Error::other)?)),
+        None => None,
+    };
+    Server::new(app, tls).run(listeners, stop).await;
     Ok(())
 }
 
@@ -104,15 +119,21 @@ impl Server {
     }
 
     /// Accepts connections until `stop` completes, and then lets requests finish.
-    async fn run(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
-        let mut stop = std::pin::pin!(stop);
+    async fn run(self, listeners: Vec<(TcpListener, Surface)>, stop: impl Future<Output = ()> + Send) {
+        let accepting = join_all(listeners.into_iter().map(|(listener, surface)| self.accept_from(listener, surface)));
+        // Dropping the listeners closes them.
+        tokio::select! {
+            _ = accepting => (),
+            () = stop => (),
+        }
+        self.stop().await;
+    }
+
+    /// Accepts connections of one listener.
+    async fn accept_from(&self, listener: TcpListener, surface: Surface) {
         loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = &mut stop => break,
-            };
-            match accepted {
-                Ok((stream, peer)) => self.accept(stream, peer.ip()),
+            match listener.accept().await {
+                Ok((stream, peer)) => self.accept(stream, peer.ip(), surface),
                 Err(error) if concerns_one_connection(&error) => {
                     tracing::debug!(%error, "connection lost before it was accepted")
                 }
@@ -124,12 +145,10 @@ impl Server {
                 }
             }
         }
-        drop(listener);
-        self.stop().await;
     }
 
     /// Accepts a connection, evicting an idle one if necessary, or rejects it.
-    fn accept(&self, stream: TcpStream, peer: IpAddr) {
+    fn accept(&self, stream: TcpStream, peer: IpAddr, surface: Surface) {
         // Responses are written in full, so delaying small writes only adds latency. A failure is harmless.
         let _ = stream.set_nodelay(true);
         // If this fails, slow clients are detected later.
@@ -140,15 +159,15 @@ impl Server {
             if source == SlotSource::Evicted {
                 self.app.metrics().connection_evicted();
             }
-            return self.spawn(stream, peer, ConnectionMode::Serve, slot);
+            return self.spawn(stream, (peer, surface), ConnectionMode::Serve, slot);
         }
         self.app.metrics().connection_rejected();
         if let Some((slot, _)) = self.rejection_slots.acquire(caller) {
-            self.spawn(stream, peer, ConnectionMode::Reject, slot);
+            self.spawn(stream, (peer, surface), ConnectionMode::Reject, slot);
         }
     }
 
-    fn spawn(&self, stream: TcpStream, peer: IpAddr, mode: ConnectionMode, slot: ConnectionSlot) {
+    fn spawn(&self, stream: TcpStream, (peer, surface): (IpAddr, Surface), mode: ConnectionMode, slot: ConnectionSlot) {
         let (app, aborting) = (self.app.clone(), self.aborting.clone());
         let connection = Connection {
             stream,
@@ -156,6 +175,7 @@ impl Server {
             requests: Requests {
                 app: app.clone(),
                 peer,
+                surface,
                 mode,
                 tls: self.tls.is_some(),
                 activity: slot.activity().clone(),

@@ -15,6 +15,7 @@ use crate::{
     error::ApiError,
     request_log::ConnectionInfo,
     routes::Route,
+    surface::Surface,
 };
 
 /// The treatment of a connection.
@@ -32,6 +33,8 @@ pub(super) struct Requests {
     pub(super) app: App,
     /// The client's address.
     pub(super) peer: IpAddr,
+    /// What the paths of requests mean.
+    pub(super) surface: Surface,
     pub(super) mode: ConnectionMode,
     /// True if the connection is encrypted.
     pub(super) tls: bool,
@@ -65,7 +68,10 @@ impl Requests {
     /// Attaches the peer and the caller to a request.
     fn identified(&self, request: hyper::Request<Incoming>) -> Request {
         let mut request = request.map(Body::new);
-        dispatch::strip_base_path(&self.app, &mut request);
+        match self.surface {
+            Surface::Api => dispatch::strip_base_path(&self.app, &mut request),
+            Surface::Root => self.surface.enter(&mut request),
+        }
         let proxies = &self.app.settings().proxies;
         let client = caller::resolve(proxies, self.peer, request.headers());
         request.extensions_mut().insert(caller::for_address(client));

@@ -8,16 +8,13 @@ use std::fmt::{self, Write};
 
 use bytes::Bytes;
 use zarrd_store::{DirPage, Entry, Prefix};
-use zarrd_wire::{
-    routes::{STORE_ROOT, encode},
-    time,
-};
+use zarrd_wire::{routes::encode, time};
 
 use crate::extract::Links;
 
-/// The page before the rows. The title has the path of the URL, in which `base` precedes the usual path.
+/// The page before the rows. The title has the path of the URL, in which `base` precedes the prefix.
 pub(super) fn head(base: &str, prefix: &Prefix) -> Bytes {
-    let title = format!("Index of {base}{STORE_ROOT}{prefix}");
+    let title = format!("Index of {base}{prefix}");
     let title = Escaped(&title);
     Bytes::from(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

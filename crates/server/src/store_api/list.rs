@@ -36,6 +36,7 @@ use crate::{
     extract::{Links, ListingFormat, ListingPreferences, PrefixPath, Query},
     headers::REVALIDATE,
     snapshot_api::ReadSource,
+    surface::Surface,
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -58,13 +59,14 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
     preferences: ListingPreferences,
     session: Session,
+    surface: Surface,
     RequestClaim(claim): RequestClaim,
 ) -> Result<Response, ApiError> {
     let query = ListQuery { cursor: query.cursor.map(|cursor| session.unbind(&cursor)).transpose()?, ..query };
     let format = preferences.best(offered_formats(query.kind));
     let links = preferences.links();
     let source = ReadSource::new(&app, query.snapshot.as_deref()).await?.listings(&prefix)?;
-    let listing = Listing { app, source, session, prefix, query };
+    let listing = Listing { app, source, session, surface, prefix, query };
     let mut response = match (listing.query.kind, format) {
         (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,
         (ListKind::Dir, ListingFormat::Html) => listing.html_page(links).await?,
@@ -88,6 +90,7 @@ struct Listing {
     /// The store, or a snapshot of it.
     source: Arc<dyn ListableStore>,
     session: Session,
+    surface: Surface,
     prefix: Prefix,
     query: ListQuery,
 }
@@ -137,7 +140,7 @@ impl Listing {
                 return Err(ApiError::no_such_prefix(&prefix));
             }
         }
-        let base = format!("{}{}", self.app.settings().base_path.as_str(), self.session.base_path());
+        let base = self.surface.base(&self.app, &self.session);
         let head = stream::once(ready(Ok(html_listing::head(&base, &prefix))));
         let pages = self.children().await?;
         let rows = pages.map(move |page| page.map(|page| html_listing::rows(links, &prefix, &page)));

@@ -1,6 +1,6 @@
 //! `/store`: keys and their bytes.
 
-mod content_type;
+pub(crate) mod content_type;
 pub(crate) mod erase;
 pub(crate) mod get;
 mod html_listing;

@@ -32,12 +32,17 @@ pub(crate) async fn put(
 
 /// Returns the precondition that the store checks atomically with the change.
 ///
-/// A date is checked now, and the version that it was checked against becomes the precondition.
+/// A date, and states of WebDAV, are checked now, and the version that they were checked against becomes the precondition.
 pub(super) async fn precondition(
     app: &App,
     key: &Key,
     conditions: WriteConditions,
 ) -> Result<Precondition, StoreError> {
+    if conditions.states.is_some() {
+        let meta = app.store().head(key).await?;
+        conditions.check(key, meta.as_ref(), &[])?;
+        return Ok(Precondition::unchanged(meta.map(|meta| meta.version)));
+    }
     let Some(since) = conditions.unmodified_since else { return Ok(conditions.precondition) };
     let Some(info) = app.store().head(key).await? else { return Ok(conditions.precondition) };
     if !time::is_unmodified_since(info.modified, since, SystemTime::now()) {

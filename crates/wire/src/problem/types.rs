@@ -132,6 +132,10 @@ problem_types! {
     /// The caller lacks the right that the request requires. `detail` names the right, whether or not what the request
     /// names exists.
     Forbidden = "forbidden", FORBIDDEN, "Forbidden";
+    /// The source of a copy or a move and its `Destination` are the same, or one of them is below the other.
+    OverlappingDestination = "overlapping-destination", FORBIDDEN, "Destination overlaps the source";
+    /// `PROPFIND` of infinite depth would have more than `limit` responses. Its body is the XML of RFC 4918, section 16.
+    PropfindFiniteDepth = "propfind-finite-depth", FORBIDDEN, "Too many resources for infinite depth";
     /// The server was started with `--read-only`.
     ReadOnlyServer = "read-only-server", FORBIDDEN, "Read-only server (`--read-only`)";
     /// The resource does not exist.
@@ -227,6 +231,8 @@ problem_types! {
     /// A store that the server reads refused to answer, or answered what it must not; `key` names the value or prefix,
     /// and `prefix` the mount if it is not the store at the root. The log has the details under the request id.
     StoreFailed = "store-failed", BAD_GATEWAY, "Store failed";
+    /// The `Destination` of a copy or a move is on another server.
+    ForeignDestination = "foreign-destination", BAD_GATEWAY, "Destination on another server";
     /// A mounted store did not answer a step of a listing in time; `prefix` is its mount.
     StoreTimeout = "store-timeout", GATEWAY_TIMEOUT, "Store timed out";
     /// The body has a transfer encoding other than `chunked`; `header` names the header.

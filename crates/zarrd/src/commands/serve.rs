@@ -9,7 +9,7 @@ use tokio::{
     task::spawn_blocking,
 };
 use tokio_util::task::AbortOnDropHandle;
-use zarrd_server::{App, Certificates, RequestLogs};
+use zarrd_server::{App, Certificates, RequestLogs, Surface};
 use zarrd_store::ServedStore;
 
 use crate::{
@@ -25,10 +25,12 @@ use crate::{
 /// try again after a second.
 const MAX_WAITING_CONNECTIONS: u32 = 4096;
 
-/// A listening socket, and what it serves.
+/// The listening sockets, and what they serve.
 struct Listening {
     listener: TcpListener,
     address: SocketAddr,
+    /// The socket at whose root the store is served over WebDAV.
+    dav: Option<(TcpListener, SocketAddr)>,
     /// The certificates, unless connections are plain.
     tls: Option<Arc<Certificates>>,
 }
@@ -43,6 +45,10 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     raise_file_limit();
     fit_connections(&mut config.settings.limits.connections);
     let (listener, address) = listen(config.listen).await?;
+    let dav = match config.dav_listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
     let logs = RequestLogs::open(&config.logs)?;
     let reopened = logs.clone();
     signals.at_hang_up(move || reopened.reopen());
@@ -54,7 +60,7 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
         Ok(()) => {
             let watch = |tls: Arc<Certificates>| tls.watch(move || hang_up.clone().notified_owned());
             let _watching = tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(watch(tls))));
-            let listening = Listening { listener, address, tls };
+            let listening = Listening { listener, address, dav, tls };
             serve(&config, &store, &logs, listening, &mut signals).await
         }
         // A signal was received before serving began.
@@ -74,7 +80,7 @@ async fn serve(
     listening: Listening,
     signals: &mut Signals,
 ) -> Result<(), Error> {
-    let Listening { listener, address, tls } = listening;
+    let Listening { listener, address, dav, tls } = listening;
     let tokens = served_tokens::open(config).await?;
     let shared = store.shared();
     log_guarantees(config, &shared);
@@ -82,18 +88,18 @@ async fn serve(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let other_choice = config.other_choice.as_ref().map(|other| format!(", {other}")).unwrap_or_default();
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {}{other_choice})", config.store));
+    let mut listeners = vec![(listener, Surface::Api)];
+    if let Some((listener, address)) = dav {
+        ui::print(format_args!("WebDAV is at {scheme}://{address}/"));
+        listeners.push((listener, Surface::Root));
+    }
     tokens.print_first();
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
         // An error would mean that the sender was dropped, and no signal can stop the server any more.
         let _ = stopped.await;
     };
-    let mut serving = std::pin::pin!(async {
-        match tls {
-            Some(certificates) => zarrd_server::serve_tls(listener, app, certificates, stopped).await,
-            None => zarrd_server::serve(listener, app, stopped).await,
-        }
-    });
+    let mut serving = std::pin::pin!(zarrd_server::serve_surfaces(listeners, app, tls, stopped));
     let served = tokio::select! {
         served = &mut serving => served,
         signal = signals.next() => {

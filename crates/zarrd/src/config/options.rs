@@ -87,6 +87,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) listen: Option<Listen>,
+    /// Address at whose root the store is served over WebDAV: a path there is a key. With --tls-cert it speaks HTTPS too
+    /// [default: none]
+    #[arg(long, env = "ZARRD_DAV_LISTEN", value_name = "IP:PORT")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) dav_listen: Option<Listen>,
     /// Certificate chain in PEM, to serve HTTPS only; loaded again when it changes and on SIGHUP
     #[arg(long, env = "ZARRD_TLS_CERT", value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,

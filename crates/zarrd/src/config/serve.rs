@@ -45,6 +45,8 @@ pub(crate) struct ServeConfig {
     pub(crate) write: WriteLimits,
     /// Address to listen on.
     pub(crate) listen: Listen,
+    /// Address at whose root the store is served over WebDAV.
+    pub(crate) dav_listen: Option<Listen>,
     /// Files for TLS; `None` for plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
     /// Access control and limits of the server.
@@ -72,9 +74,13 @@ impl ServeConfig {
             None => (store, None),
         };
         let listen = listen(serve.listen, file);
+        let dav_listen = serve.dav_listen.or(file.serve.dav_listen);
+        // The address by which most clients can reach the server.
+        let is_loopback = |listen: &Listen| listen.0.ip().to_canonical().is_loopback();
+        let widest = dav_listen.filter(|dav| !is_loopback(dav)).unwrap_or(listen);
         let tls = TlsFiles::new(&serve, &file.serve)?;
         let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
-        let is_private = listen.0.ip().to_canonical().is_loopback() && proxies.is_empty();
+        let is_private = is_loopback(&listen) && is_loopback(&widest) && proxies.is_empty();
         let tokens = TokenDirectory::new(access, store.clone(), file);
         let access = access_policy(&serve, file, is_private)?;
         let store = file.location(store);
@@ -93,7 +99,7 @@ impl ServeConfig {
             false => (Changes::Accepted, StoreAccess::ReadWrite),
         };
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
-        let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
+        let hosts = Hosts::for_address(widest.0, override_list(serve.allow_host, &file.serve.allow_host));
         let base_path = serve.base_path.or_else(|| file.serve.base_path.clone()).unwrap_or_default();
         let settings = Settings { access, changes, origins, hosts, proxies, base_path, limits, arrays };
         let scrub = serve.scrub.or(file.serve.scrub).unwrap_or_default().0;
@@ -107,6 +113,7 @@ impl ServeConfig {
             tokens,
             write,
             listen,
+            dav_listen,
             tls,
             settings,
             logs,

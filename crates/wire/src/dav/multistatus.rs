@@ -1,0 +1,205 @@
+//! The body of a response of status 207 (RFC 4918, section 13).
+
+use std::{fmt::Write, time::SystemTime};
+
+use http::HeaderValue;
+use quick_xml::escape::escape;
+use zarrd_store::ValueMeta;
+
+use super::propfind::{Property, PropertyName, Propfind};
+use crate::{etag, routes::encode, time};
+
+/// The media type of bodies.
+pub const XML: HeaderValue = HeaderValue::from_static("application/xml; charset=utf-8");
+/// The body of the error of a `PROPFIND` that goes too far below a collection (RFC 4918, section 16).
+pub const FINITE_DEPTH_ERROR: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+    <D:error xmlns:D=\"DAV:\"><D:propfind-finite-depth/></D:error>\n";
+
+/// A resource with its properties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resource<'r> {
+    /// A key.
+    Value {
+        /// The key.
+        key: &'r str,
+        /// The metadata of its value.
+        meta: ValueMeta,
+        /// The media type of its value.
+        content_type: &'r HeaderValue,
+    },
+    /// A prefix with keys below it, or the root.
+    Collection {
+        /// The prefix.
+        prefix: &'r str,
+        /// The time of a change.
+        modified: SystemTime,
+    },
+}
+
+/// Writes responses with the properties that a request asks for.
+#[derive(Clone, Debug)]
+pub struct Multistatus {
+    /// The path before keys, which ends in `/`.
+    base: String,
+    request: Propfind,
+    /// The `propstat` of the properties that no resource has; empty if none was asked for.
+    not_found: String,
+    /// The time of the request, for dates.
+    now: SystemTime,
+}
+
+impl Multistatus {
+    /// A writer of the properties that `request` asks for. The URLs of resources begin with `base`, which ends in `/`.
+    pub fn new(base: String, request: Propfind, now: SystemTime) -> Self {
+        let not_found = match &request {
+            Propfind::Named { unknown, .. } if !unknown.is_empty() => not_found(unknown),
+            Propfind::Named { .. } | Propfind::All | Propfind::Names => String::new(),
+        };
+        Self { base, request, not_found, now }
+    }
+
+    /// The text before the first response.
+    pub fn start(&self) -> &'static str {
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n"
+    }
+
+    /// The text after the last response.
+    pub fn end(&self) -> &'static str {
+        "</D:multistatus>\n"
+    }
+
+    /// The number of bytes that each response has for properties that no resource has.
+    pub fn overhead(&self) -> usize {
+        self.not_found.len()
+    }
+
+    /// Appends the response of a resource.
+    pub fn write(&self, out: &mut String, resource: &Resource<'_>) {
+        let name = match resource {
+            Resource::Value { key, .. } => key,
+            Resource::Collection { prefix, .. } => prefix,
+        };
+        // Writing to memory cannot fail.
+        let _ = write!(out, "<D:response><D:href>{}{}</D:href>", escape(&self.base), encode(name));
+        let properties: Vec<Property> = match &self.request {
+            Propfind::All | Propfind::Names => Property::ALL.to_vec(),
+            Propfind::Named { known, .. } => known.clone(),
+        };
+        let is_collection = matches!(resource, Resource::Collection { .. });
+        let (found, lacking): (Vec<_>, Vec<_>) =
+            properties.into_iter().partition(|property| !is_collection || property.is_of_collections());
+        if !found.is_empty() {
+            out.push_str("<D:propstat><D:prop>");
+            for property in found {
+                self.write_property(out, property, resource);
+            }
+            out.push_str("</D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>");
+        }
+        // Only properties that were named are missing.
+        if matches!(self.request, Propfind::Named { .. }) && !lacking.is_empty() {
+            out.push_str("<D:propstat><D:prop>");
+            for property in lacking {
+                let _ = write!(out, "<D:{}/>", property.name());
+            }
+            out.push_str("</D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat>");
+        }
+        out.push_str(&self.not_found);
+        out.push_str("</D:response>\n");
+    }
+
+    fn write_property(&self, out: &mut String, property: Property, resource: &Resource<'_>) {
+        let name = property.name();
+        let value = match (&self.request, property, resource) {
+            (Propfind::Names, ..) => String::new(),
+            (_, Property::LastModified, Resource::Value { meta, .. }) => self.date(meta.modified),
+            (_, Property::LastModified, Resource::Collection { modified, .. }) => self.date(*modified),
+            (_, Property::ResourceType, Resource::Collection { .. }) => "<D:collection/>".to_owned(),
+            (_, Property::Etag, Resource::Value { meta, .. }) => etag::text(meta.version),
+            (_, Property::ContentLength, Resource::Value { meta, .. }) => meta.size.to_string(),
+            (_, Property::ContentType, Resource::Value { content_type, .. }) => {
+                escape(content_type.to_str().unwrap_or_default()).into_owned()
+            }
+            _ => String::new(),
+        };
+        let _ = match value.is_empty() {
+            true => write!(out, "<D:{name}/>"),
+            false => write!(out, "<D:{name}>{value}</D:{name}>"),
+        };
+    }
+
+    /// A date like that of `Last-Modified`.
+    fn date(&self, modified: SystemTime) -> String {
+        time::http_date(time::last_modified(modified, self.now))
+    }
+}
+
+/// The `propstat` of properties that no resource has.
+fn not_found(names: &[PropertyName]) -> String {
+    let mut out = "<D:propstat><D:prop>".to_owned();
+    for PropertyName { namespace, local } in names {
+        let _ = match namespace.as_str() {
+            "" => write!(out, "<{local}/>"),
+            "DAV:" => write!(out, "<D:{local}/>"),
+            namespace => write!(out, "<x:{local} xmlns:x=\"{}\"/>", escape(namespace)),
+        };
+    }
+    out.push_str("</D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use zarrd_store::Version;
+
+    use super::*;
+    use crate::headers::OCTETS;
+
+    const MODIFIED: Duration = Duration::from_secs(1_800_000_000);
+
+    fn written(request: &str, base: &str) -> String {
+        let at = SystemTime::UNIX_EPOCH + MODIFIED;
+        let request = Propfind::parse(request.as_bytes()).unwrap();
+        let writer = Multistatus::new(base.to_owned(), request, at + MODIFIED);
+        let meta = ValueMeta { size: 5, version: Version::from_u128(0xab), modified: at };
+        let mut out = String::new();
+        writer.write(&mut out, &Resource::Value { key: "a b/<&>é", meta, content_type: &OCTETS });
+        writer.write(&mut out, &Resource::Collection { prefix: "a b/", modified: at });
+        out
+    }
+
+    #[test]
+    fn resources_have_one_propstat_of_what_they_have() {
+        let expected = "<D:response><D:href>/l'x/store/a%20b/%3C%26%3E%C3%A9</D:href><D:propstat><D:prop>\
+             <D:getlastmodified>Fri, 15 Jan 2027 08:00:01 GMT</D:getlastmodified><D:resourcetype/>\
+             <D:getetag>\"000000000000000000000000000000ab\"</D:getetag><D:getcontentlength>5</D:getcontentlength>\
+             <D:getcontenttype>application/octet-stream</D:getcontenttype></D:prop>\
+             <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>\n\
+             <D:response><D:href>/l'x/store/a%20b/</D:href><D:propstat><D:prop>\
+             <D:getlastmodified>Fri, 15 Jan 2027 08:00:01 GMT</D:getlastmodified>\
+             <D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>\
+             </D:response>\n";
+        assert_eq!(written("", "/l'x/store/").replace("&apos;", "'"), expected);
+    }
+
+    #[test]
+    fn names_have_no_values() {
+        let names = written("<propfind xmlns='DAV:'><propname/></propfind>", "/");
+        assert!(names.contains("<D:getetag/><D:getcontentlength/>") && !names.contains("<D:collection/>"), "{names}");
+    }
+
+    #[test]
+    fn named_properties_that_a_resource_lacks_are_not_found() {
+        let request =
+            "<propfind xmlns='DAV:'><prop><getetag/><quota/><s xmlns='u&amp;&quot;'/><t xmlns=''/></prop></propfind>";
+        let text = written(request, "/");
+        let not_found = "<D:propstat><D:prop><D:quota/><x:s xmlns:x=\"u&amp;&quot;\"/><t/></D:prop>\
+             <D:status>HTTP/1.1 404 Not Found</D:status></D:propstat></D:response>\n";
+        let (value, collection) = text.split_once('\n').unwrap();
+        assert!(format!("{value}\n").ends_with(&format!("</D:status></D:propstat>{not_found}")), "{value}");
+        assert!(value.contains("<D:getetag>\"") && value.matches("404").count() == 1, "{value}");
+        assert!(collection.contains("<D:prop><D:getetag/></D:prop><D:status>HTTP/1.1 404"), "{collection}");
+        assert!(!collection.contains("200 OK"), "{collection}");
+    }
+}
