@@ -6,6 +6,7 @@ use axum::{
     response::Response,
 };
 use http::{StatusCode, request::Parts};
+use zarrd_access::Right;
 use zarrd_array::Claim;
 use zarrd_store::{
     Change, ChangeOutcome, GetResult, Key, Payload, Precondition, Prefix, ReadError, ReadableStore, Staged, StoreError,
@@ -64,6 +65,8 @@ pub(super) struct Transfer {
 pub(super) struct Destination {
     /// The key; `None` if the path ends in a slash.
     pub(super) key: Option<Key>,
+    /// The key that a value gets, even if the path ends in a slash.
+    value_key: Option<Key>,
     /// The prefix of what is below it; `None` if no key can be.
     pub(super) prefix: Option<Prefix>,
 }
@@ -179,24 +182,22 @@ impl Transfer {
         let mut staged: Option<(Version, Staged)> = None;
         for _ in 0..ATTEMPTS {
             let Some(meta) = self.app.store().head(source).await? else { return Ok(None) };
-            let Some(target) = &destination.key else {
-                let detail = "the destination of a value ends in a slash, and is no key";
-                return Err(ApiError::invalid_header("Destination", detail));
-            };
+            let target = self.key_of_value(destination)?;
             let current = version_of(&**self.app.store(), target).await?;
             self.conditions.check(source, Some(&meta), &[(target, current)])?;
             let existing = self.existing(destination, current).await?;
             if staged.as_ref().is_none_or(|(version, _)| *version != meta.version) {
                 staged = self.stage(source, target).await?;
             }
-            let Some((version, value)) = &staged else { continue };
+            // Of another version the conditions may not hold.
+            let Some((version, value)) = staged.as_ref().filter(|(version, _)| *version == meta.version) else {
+                continue;
+            };
             let mut changes = existing.changes;
             changes.push(Change::Set { staged: value.clone(), precondition: existing.precondition });
-            let precondition = Precondition::at(*version);
-            changes.push(match self.kind {
-                Kind::Move => Change::Erase { key: source.clone(), precondition },
-                Kind::Copy => Change::Check { key: source.clone(), precondition },
-            });
+            if self.kind == Kind::Move {
+                changes.push(Change::Erase { key: source.clone(), precondition: Precondition::at(*version) });
+            }
             match self.commit(changes).await {
                 Ok(outcomes) => {
                     let replaced = |outcome: &ChangeOutcome| matches!(outcome, ChangeOutcome::Set(put) if put.replaced);
@@ -207,6 +208,17 @@ impl Transfer {
             }
         }
         Err(ApiError::too_many_conflicts())
+    }
+
+    /// The key that a value gets. With a slash at its end a destination stands for the prefix alone, so that the right to
+    /// change the key is checked here.
+    fn key_of_value<'d>(&self, destination: &'d Destination) -> Result<&'d Key, ApiError> {
+        match (&destination.key, &destination.value_key) {
+            (Some(key), _) => Ok(key),
+            (None, Some(key)) if self.session.principal().may_key(Right::Write, key) => Ok(key),
+            (None, Some(key)) => Err(ApiError::forbidden(format!("this requires the right to write {key}"))),
+            (None, None) => Err(ApiError::invalid_header("Destination", "the destination is no key")),
+        }
     }
 
     /// Stages the value of a key for another one. `None` if it has been erased or changed meanwhile.
@@ -269,8 +281,13 @@ pub(super) struct Existing {
 impl Destination {
     fn new(target: StoreTarget) -> Self {
         match target {
-            StoreTarget::Key(key) => Self { prefix: Prefix::from_key(&key), key: Some(key) },
-            StoreTarget::Prefix(prefix) => Self { key: None, prefix: Some(prefix) },
+            StoreTarget::Key(key) => {
+                Self { prefix: Prefix::from_key(&key), value_key: Some(key.clone()), key: Some(key) }
+            }
+            StoreTarget::Prefix(prefix) => {
+                let value_key = Key::parse(prefix.as_str().trim_end_matches('/')).ok();
+                Self { key: None, value_key, prefix: Some(prefix) }
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ const INLINE_VALUE_LIMIT: u64 = 4 << 10;
 /// The memory of a key and its changes, in bytes, without the texts of the two keys and without a value.
 const CHANGES_BYTES: u64 = 512;
 /// The memory that is taken first, in bytes, and the number of keys after which more is taken.
-const FIRST_BYTES: u64 = 64 << 10;
+const FIRST_BYTES: u64 = 128 << 10;
 const KEYS_AT_ONCE: usize = 64;
 
 /// What is copied or moved: as of one commit, or key by key if its store has no commits.

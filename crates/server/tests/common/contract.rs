@@ -110,6 +110,17 @@ impl Contract {
         &self.document
     }
 
+    /// The operations of a path with their methods, those that OpenAPI does not know included.
+    pub fn operations<'d>(&'d self, item: &'d Value) -> Vec<(&'d str, &'d Value)> {
+        let known = item.as_object().unwrap().iter().filter(|(_, operation)| operation.get("operationId").is_some());
+        let others = item.get("x-additionalOperations").and_then(Value::as_object).into_iter().flatten();
+        let others = others.map(|(method, operation)| {
+            let reference = operation["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+            (method.as_str(), self.document.pointer(reference).unwrap())
+        });
+        known.map(|(method, operation)| (method.as_str(), operation)).chain(others).collect()
+    }
+
     /// Checks the status and headers of a response, and its body if given.
     ///
     /// # Panics
@@ -164,7 +175,10 @@ impl Contract {
         } else if asked.method == Method::OPTIONS {
             found.extend((status == StatusCode::NO_CONTENT).then(|| shared("Options")));
         } else {
-            let operation = pointer(&item, &[&asked.method.as_str().to_ascii_lowercase()]);
+            let operation = match self.at(&pointer(&item, &["x-additionalOperations", asked.method.as_str()])) {
+                Some(_) => self.resolved(pointer(&item, &["x-additionalOperations", asked.method.as_str()])),
+                None => pointer(&item, &[&asked.method.as_str().to_ascii_lowercase()]),
+            };
             match self.at(&operation) {
                 Some(_) => found.push(self.resolved(pointer(&operation, &["responses", status.as_str()]))),
                 None if status == StatusCode::METHOD_NOT_ALLOWED => found.push(shared("MethodNotAllowed")),

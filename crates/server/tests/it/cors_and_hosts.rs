@@ -101,10 +101,10 @@ async fn preflight_allows_permitted_methods() {
     for method in UNSAFE.iter().map(Method::as_str) {
         let answer = ask("https://other.example", method).await;
         assert_eq!(answer.status, StatusCode::NO_CONTENT);
-        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, OPTIONS");
+        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, PROPFIND, OPTIONS");
     }
     let answer = ask("https://viewer.example", "PUT").await;
-    assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, PUT, DELETE, OPTIONS");
+    assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, PUT, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS");
     assert_eq!(answer.header("access-control-allow-origin"), "*");
     let allowed = answer.header("access-control-allow-headers");
     let allowed: Vec<&str> = allowed.split(',').map(str::trim).collect();
@@ -116,7 +116,7 @@ async fn preflight_allows_permitted_methods() {
     }
     assert_eq!(answer.header("access-control-max-age"), "86400");
     let plain = server.request(Method::OPTIONS, "/store/a/", &[], "").await;
-    assert_eq!((plain.status, plain.header("allow")), (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, OPTIONS"));
+    assert_eq!((plain.status, plain.header("allow")), (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, PROPFIND, COPY, OPTIONS"));
     assert!(!plain.headers.contains_key("access-control-allow-methods"));
     server.request(Method::OPTIONS, "/nowhere", &[], "").await.problem(ProblemType::NotFound);
 }
@@ -188,8 +188,8 @@ async fn read_only_server_rejects_all_changes() {
         }
     }
     for (path, allow) in [
-        ("/store/v", "GET, HEAD, OPTIONS"),
-        ("/store/", "GET, HEAD, OPTIONS"),
+        ("/store/v", "GET, HEAD, PROPFIND, OPTIONS"),
+        ("/store/", "GET, HEAD, PROPFIND, OPTIONS"),
         ("/array/a", "GET, HEAD, POST, OPTIONS"),
         ("/array/a?append=0", "GET, HEAD, OPTIONS"),
         ("/node/a", "GET, HEAD, POST, OPTIONS"),

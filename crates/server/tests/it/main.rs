@@ -52,4 +52,5 @@ mod time_bounds;
 mod tls;
 mod value_reads;
 mod value_writes;
+mod webdav;
 mod wide_times;

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 use zarrd_server::{Operation, ROUTES, Requirement, Route, Safety};
 use zarrd_store::MemoryStore;
-use zarrd_wire::problem::ProblemType;
+use zarrd_wire::{dav, problem::ProblemType};
 
 const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
         "codecs": ["bytes"], "chunk_key_encoding": "default",
@@ -35,6 +35,7 @@ async fn both() -> (TestServer, TestServer) {
 /// Targets and bodies for an operation that changes what is stored.
 fn writes(route: &Route, operation: &Operation) -> Vec<(&'static str, &'static str)> {
     match (route.template, operation.selected_by) {
+        ("/store/{key}", _) if operation.method == dav::mkcol() => vec![("/store/k", ""), ("/store/new", "")],
         ("/store/{key}", _) => vec![("/store/k", "new"), ("/store/new", "new")],
         ("/store/{prefix}/", _) => vec![("/store/g/", "")],
         ("/store/", _) => vec![("/store/?confirm=all", ""), ("/store/", "")],
@@ -62,8 +63,8 @@ async fn every_change_is_unsupported_and_changes_nothing() {
             continue;
         }
         for (target, body) in writes(route, operation) {
-            let headers = [("content-type", "application/json"), ("if-match", "\"x\"")];
-            for headers in [&headers[..1], &headers] {
+            let headers = [("content-type", "application/json"), ("destination", "/store/copy"), ("if-match", "\"x\"")];
+            for headers in [&headers[..2], &headers] {
                 let answer = server.request(operation.method.clone(), target, headers, body).await;
                 let problem = answer.problem(ProblemType::Unsupported);
                 assert_eq!(problem.members.unsupported.as_deref(), Some("changes"), "{target}");
@@ -75,7 +76,7 @@ async fn every_change_is_unsupported_and_changes_nothing() {
         }
         found += 1;
     }
-    assert_eq!(found, 12);
+    assert_eq!(found, 19);
     assert_eq!(plain.all().await, before);
 }
 
@@ -83,7 +84,7 @@ async fn every_change_is_unsupported_and_changes_nothing() {
 async fn an_unknown_method_is_not_answered_with_what_is_unsupported() {
     let (server, _) = both().await;
     let answer = server.request(Method::PATCH, "/store/k", &[], "").await;
-    assert_eq!(answer.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "OPTIONS"]);
+    assert_eq!(answer.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "PROPFIND", "OPTIONS"]);
 }
 
 #[tokio::test]
@@ -186,7 +187,7 @@ async fn every_read_answers_as_over_a_store_with_commits() {
             found += 1;
         }
     }
-    assert_eq!(found, 63);
+    assert_eq!(found, 73);
     // Only where many chunks would have to be looked up.
     let all = "/array/g/a?format=npy";
     assert_eq!(untagged, [format!("GET {all}"), format!("HEAD {all}")]);
@@ -211,10 +212,14 @@ async fn a_store_without_listings_serves_all_else() {
         let problem = server.get(target, &[]).await.problem(ProblemType::Unsupported);
         assert_eq!(problem.members.unsupported.as_deref(), Some("listings"), "{target}");
         let allowed = server.request(Method::OPTIONS, target, &[], "").await;
-        assert_eq!(allowed.header("allow"), "OPTIONS", "{target}");
+        assert_eq!((allowed.header("allow"), allowed.header("dav")), ("OPTIONS", ""), "{target}");
+        let properties = server.request(dav::propfind(), target, &[], "").await;
+        assert_eq!(properties.problem(ProblemType::Unsupported).members.unsupported.as_deref(), Some("listings"));
     }
     assert_eq!(server.get("/store/k", &[]).await.text(), "value");
     server.get("/store/g", &[]).await.problem(ProblemType::NoSuchKey);
+    assert_eq!(server.request(dav::propfind(), "/store/k", &[], "").await.status, StatusCode::MULTI_STATUS);
+    server.request(dav::propfind(), "/store/g", &[], "").await.problem(ProblemType::NoSuchKey);
     assert_eq!(server.get("/array/g/a?select=0:4&format=json", &[]).await.json(), json!([0, 0, 1, 1]));
     server.get("/array/none", &[]).await.problem(ProblemType::NoSuchNode);
     server.get("/node/none", &[]).await.problem(ProblemType::NoSuchNode);

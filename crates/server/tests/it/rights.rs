@@ -26,7 +26,10 @@ use serde_json::json;
 use zarrd_access::{AccessDirectory, NewLink, NewToken};
 use zarrd_server::{AccessPolicy, AnonymousAccess, Operation, ROUTES, Requirement, Settings};
 use zarrd_store::{MemoryStore, Operation as StoreOperation, Prefix, StoreError, StoreWrapper};
-use zarrd_wire::problem::{Problem, ProblemType};
+use zarrd_wire::{
+    dav,
+    problem::{Problem, ProblemType},
+};
 
 /// A store that counts its calls.
 #[derive(Default)]
@@ -80,6 +83,13 @@ impl CountedServer {
         };
         let mut http = Request::builder().method(&request.method).uri(&target).header(HOST, "localhost:8000");
         http = http.header("x-request-id", "r").header("content-type", "application/json");
+        if let ("COPY" | "MOVE", Some(name)) = (request.method.as_str(), request.copy_to) {
+            http = http.header("destination", format!("/store/{name}"));
+        }
+        if request.method == dav::propfind() {
+            let depth = if request.target.contains("?depth=0") { "0" } else { "1" };
+            http = http.header("depth", if request.lists_keys { "infinity" } else { depth });
+        }
         match &caller.credential {
             Credential::None | Credential::Link(_) => {}
             Credential::Bearer(token) => http = http.header("authorization", format!("Bearer {token}")),
@@ -134,8 +144,9 @@ struct TestRequest {
     template: &'static str,
     /// The name in the path, as it is written there.
     name: &'static str,
-    /// The target of a conversion.
+    /// The target of a conversion, a copy or a move.
     copy_to: Option<&'static str>,
+    /// True if keys at any depth are listed.
     lists_keys: bool,
 }
 
@@ -156,7 +167,7 @@ const NAMES: [&str; 11] =
 /// All operations with all names.
 fn requests() -> Vec<TestRequest> {
     let mut all = Vec::new();
-    for route in ROUTES {
+    for route in ROUTES.iter() {
         let named = route.template.contains("{key}")
             || route.template.contains("{prefix}")
             || route.template.contains("{path}")
@@ -212,6 +223,12 @@ fn variants(template: &str, operation: &Operation) -> Vec<Variant> {
         ("/store/" | "/store/{prefix}/", "GET" | "HEAD", _) => {
             vec![("", "", None, false), ("?list=dir", "", None, false), ("?list=keys", "", None, true)]
         }
+        ("/store/" | "/store/{prefix}/" | "/store/{key}", "PROPFIND", _) => {
+            vec![("", "", None, false), ("?depth=0", "", None, false), ("", "", None, true)]
+        }
+        (_, "COPY" | "MOVE", _) => {
+            vec![("", "", None, false), ("", "", Some("lab/copy"), false), ("", "", Some("lab2/copy"), false)]
+        }
         ("/store/", "DELETE", _) => vec![("?confirm=all", "", None, false)],
         ("/token", "POST", _) => vec![("", "{}", None, false)],
         ("/share", "POST", _) => vec![("", "{}", None, false)],
@@ -253,6 +270,7 @@ fn expected(request: &TestRequest, caller: &Caller) -> Outcome {
             return lacking;
         }
         Requirement::Read | Requirement::Write | Requirement::List | Requirement::Convert | Requirement::Snapshot => {}
+        Requirement::Properties | Requirement::Copy | Requirement::Move => {}
     }
     let Some(name) = decoded(request) else { return Outcome::Invalid };
     let is_key = request.template == "/store/{key}";
@@ -262,6 +280,16 @@ fn expected(request: &TestRequest, caller: &Caller) -> Outcome {
         (Requirement::Write, _) | (Requirement::Convert, None) => judged(has(grants, "write", &name)),
         (Requirement::Convert, Some(copy_to)) => {
             judged(has(grants, "read", &name) && has(grants, "write", &format!("{copy_to}/")))
+        }
+        (Requirement::Copy | Requirement::Move, copy_to) => {
+            let right = if request.requires == Requirement::Copy { "read" } else { "write" };
+            // Without a destination the request is invalid, which is no question of rights.
+            judged(has(grants, right, &name) && copy_to.is_none_or(|copy_to| has(grants, "write", copy_to)))
+        }
+        (Requirement::Properties, _) => {
+            let below = if is_key { format!("{name}/") } else { name.clone() };
+            let leads = !request.lists_keys && grants.iter().any(|(_, prefix)| prefix.starts_with(&below));
+            judged(leads || has(grants, "read", &name) || has(grants, "read", &below))
         }
         (Requirement::List, _) if !request.lists_keys => {
             let leads = grants.iter().any(|(_, prefix)| prefix.starts_with(&name));
@@ -276,6 +304,8 @@ fn outcome(answer: &TestResponse) -> Outcome {
     let kind = Problem::from_json(&answer.body).map(|problem| problem.kind);
     match answer.status.as_u16() {
         401 => Outcome::Unauthorized,
+        // Whoever may change both ends is told that they overlap.
+        403 if kind == Some(ProblemType::OverlappingDestination) => Outcome::Allowed,
         403 => Outcome::Forbidden,
         400 if matches!(
             kind,
