@@ -37,7 +37,7 @@ async fn read_only_server_rejects_changes_before_the_body() {
             assert_problem(rejected, ProblemType::ReadOnlyServer).await;
         }
         let options = server.request(Method::OPTIONS, "/store/v").send().await.unwrap();
-        assert_eq!(options.headers()[ALLOW], "GET, HEAD, OPTIONS");
+        assert_eq!(options.headers()[ALLOW], "GET, HEAD, PROPFIND, OPTIONS");
         let ready = server.get("/readyz").await;
         assert_eq!(ready.status(), StatusCode::OK);
         let ready: Readiness = serde_json::from_slice(&ready.bytes().await.unwrap()).unwrap();

@@ -6,7 +6,7 @@ use http::{Method, Request, StatusCode, Version};
 use serde_json::json;
 use zarrd_server::{AccessPolicy, Changes, Hosts, Right, Settings};
 use zarrd_store::Guarantees;
-use zarrd_wire::{health::StoreGuarantees, problem::ProblemType};
+use zarrd_wire::{dav, health::StoreGuarantees, problem::ProblemType};
 
 const UNSAFE: [Method; 4] = [Method::PUT, Method::DELETE, Method::POST, Method::PATCH];
 
@@ -104,7 +104,10 @@ async fn preflight_allows_permitted_methods() {
         assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, PROPFIND, OPTIONS");
     }
     let answer = ask("https://viewer.example", "PUT").await;
-    assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, PUT, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS");
+    assert_eq!(
+        answer.header("access-control-allow-methods"),
+        "GET, HEAD, PUT, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS"
+    );
     assert_eq!(answer.header("access-control-allow-origin"), "*");
     let allowed = answer.header("access-control-allow-headers");
     let allowed: Vec<&str> = allowed.split(',').map(str::trim).collect();
@@ -116,7 +119,10 @@ async fn preflight_allows_permitted_methods() {
     }
     assert_eq!(answer.header("access-control-max-age"), "86400");
     let plain = server.request(Method::OPTIONS, "/store/a/", &[], "").await;
-    assert_eq!((plain.status, plain.header("allow")), (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, PROPFIND, COPY, OPTIONS"));
+    assert_eq!(
+        (plain.status, plain.header("allow")),
+        (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS")
+    );
     assert!(!plain.headers.contains_key("access-control-allow-methods"));
     server.request(Method::OPTIONS, "/nowhere", &[], "").await.problem(ProblemType::NotFound);
 }
@@ -182,6 +188,9 @@ async fn read_only_server_rejects_all_changes() {
             (Method::PATCH, "/node/a"),
             (Method::DELETE, "/node/a"),
             (Method::POST, "/node/a?convert=v3"),
+            (dav::copy(), "/store/v"),
+            (dav::move_(), "/store/v/"),
+            (dav::mkcol(), "/store/new/"),
         ] {
             let problem = server.request(method, path, headers, "{").await.problem(ProblemType::ReadOnlyServer);
             assert!(problem.title.contains("--read-only"), "{problem:?}");
@@ -201,7 +210,7 @@ async fn read_only_server_rejects_all_changes() {
         assert_eq!(options.header("access-control-allow-methods"), allow, "{path}");
     }
     let wrong = server.request(Method::PATCH, "/store/v", &[], "").await;
-    assert_eq!(wrong.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "OPTIONS"]);
+    assert_eq!(wrong.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "PROPFIND", "OPTIONS"]);
     let ready = server.get("/readyz", &[]).await;
     let problem = ProblemType::ReadOnlyServer.uri();
     let guarantees = [StoreGuarantees::new(None, Guarantees { checked: false, ..Guarantees::COMMITS })];

@@ -62,6 +62,7 @@ fn server_that_others_can_reach_is_closed_without_anonymous() {
         assert!(!output.contains(token.trim()), "a token is printed to a terminal only");
     }
     dir.fails(&["serve", "--listen", "0.0.0.0:0", "--store", "memory:"], 2, &["--access", "--anonymous"]);
+    dir.fails(&["serve", "--dav-listen", "0.0.0.0:0", "--store", "memory:"], 2, &["--access", "--anonymous"]);
     dir.fails(&["serve", "--anonymous", "admin:lab/"], 2, &["--anonymous", "admin"]);
     dir.fails(&["serve", "--anonymous", "none", "--anonymous", "read"], 2, &["--anonymous none"]);
     assert!(dir.serve(&["--listen", "0.0.0.0:0", "--anonymous", "read"]).line.contains("http://0.0.0.0:"));
