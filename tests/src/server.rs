@@ -56,8 +56,8 @@ pub struct Server {
     address: SocketAddr,
     http: Client,
     log: Log,
-    /// Retained, so that the server can write to it.
-    _stdout: BufReader<ChildStdout>,
+    /// The output after the first line. Retained, so that the server can write to it.
+    stdout: BufReader<ChildStdout>,
 }
 
 /// A running `zarrd` process of any command; killed on drop.
@@ -139,7 +139,7 @@ impl Launch {
         let log = Log::of(&mut child);
         let (first, stdout) = first_line(&mut child, &log);
         match address(&first) {
-            Some(address) => Ok(Server { child, address, http: Client::new(), log, _stdout: stdout }),
+            Some(address) => Ok(Server { child, address, http: Client::new(), log, stdout }),
             None => {
                 let status = wait(&mut child, &log);
                 Err(Ended { code: status.code(), stdout: first, stderr: log.text() })
@@ -181,6 +181,13 @@ impl Server {
     /// The server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address in the next line of the output, such as that of `--dav-listen`.
+    pub fn next_address(&mut self) -> SocketAddr {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("stdout is text");
+        address(&line).unwrap_or_else(|| panic!("no address in {line:?}"))
     }
 
     /// The URL of a path, such as `/store/a`.
@@ -439,7 +446,7 @@ fn first_line(child: &mut Child, log: &Log) -> (String, BufReader<ChildStdout>) 
 /// Parses the address from the first line of the server's output.
 fn address(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("://")?;
-    rest.split_whitespace().next()?.parse().ok()
+    rest.split_whitespace().next()?.trim_end_matches('/').parse().ok()
 }
 
 impl Log {

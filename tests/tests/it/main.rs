@@ -64,3 +64,4 @@ mod store_lock;
 mod test_runner;
 mod token_rotation;
 mod unmodified_clients;
+mod webdav;

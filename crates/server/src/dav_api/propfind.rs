@@ -10,7 +10,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{
-    HeaderMap, StatusCode,
+    HeaderMap, StatusCode, Uri,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
 use zarrd_access::Right;
@@ -27,8 +27,17 @@ use super::{
     resource::{self, Found},
 };
 use crate::{
-    app::App, authorization::Session, error::ApiError, extract::StorePath, headers::REVALIDATE,
-    request_body::PropfindDocument, snapshot_api::ReadSource, store_api::content_type, surface::Surface,
+    app::App,
+    authorization::Session,
+    error::ApiError,
+    extract::{StorePath, takes_whole_paths},
+    guard,
+    headers::REVALIDATE,
+    request_body::PropfindDocument,
+    routes::Route,
+    snapshot_api::ReadSource,
+    store_api::content_type,
+    surface::Surface,
 };
 
 /// The maximum number of responses of infinite depth.
@@ -49,9 +58,12 @@ pub(crate) async fn propfind(
     source: ReadSource,
     session: Session,
     surface: Surface,
-    headers: HeaderMap,
+    (uri, headers): (Uri, HeaderMap),
     PropfindDocument(body): PropfindDocument,
 ) -> Result<Response, ApiError> {
+    if surface == Surface::Api && takes_whole_paths(&headers) {
+        return Err(ApiError::root_required(&dav::propfind(), &methods_without_propfind(&app, &uri)));
+    }
     let depth = dav::depth(&headers)?.unwrap_or(Depth::Infinity);
     let invalid = |error: dav::PropfindError| Problem::new(ProblemType::InvalidBody).with_detail(error.to_string());
     let request = Propfind::parse(&body).map_err(|error| ApiError::new(invalid(error)))?;
@@ -80,6 +92,14 @@ pub(crate) async fn propfind(
         }
         Depth::Infinity => descendants(Walk::new(app, store, prefix, writer), modified).await,
     }
+}
+
+/// The value of `Allow` for a client that cannot use `PROPFIND`.
+fn methods_without_propfind(app: &App, uri: &Uri) -> String {
+    let route = Route::find(&dav::propfind(), uri.path());
+    let allowed = route.map(|route| guard::allowed_methods(app, route, uri)).unwrap_or_default();
+    let others: Vec<&str> = allowed.split(", ").filter(|method| *method != "PROPFIND").collect();
+    others.join(", ")
 }
 
 /// The times of the collections directly below another one.

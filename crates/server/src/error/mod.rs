@@ -175,6 +175,20 @@ impl ApiError {
         Self::with_header(problem, ALLOW, value)
     }
 
+    /// The client would take keys for others: at the root of a listener of its own it does not.
+    pub(crate) fn root_required(method: &Method, allow: &str) -> Self {
+        let detail = "object_store takes the whole path of a listed URL for a key: give it the address of --dav-listen, \
+                      without a path";
+        let error = Self::method_not_allowed(method, allow);
+        match Arc::try_unwrap(error.0) {
+            Ok(mut parts) => {
+                detail.clone_into(&mut parts.problem.detail);
+                Self(Arc::new(parts))
+            }
+            Err(shared) => Self(shared),
+        }
+    }
+
     /// Erasing everything needs confirmation.
     pub(crate) fn confirmation_required(what: &str) -> Self {
         let problem = Problem::new(ProblemType::ConfirmationRequired)

@@ -62,6 +62,16 @@ const LINK_FOLLOWERS: &[&str] = &["aiohttp", "GDAL", "HTTPDirFS", "lftp", "rclon
 /// The HTTP library of fsspec.
 const FSSPEC: &[&str] = &["aiohttp"];
 
+/// The library of clients that take the whole path of a URL in a response of WebDAV for a key: obstore and Rust's
+/// `object_store`.
+const WHOLE_PATHS: &[&str] = &["object_store"];
+
+/// True if the client takes whole paths for keys.
+pub(crate) fn takes_whole_paths(headers: &HeaderMap) -> bool {
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+    agent.is_some_and(|agent| names_product(agent, WHOLE_PATHS))
+}
+
 /// The client's preferences.
 pub(crate) struct ListingPreferences {
     accepted: QualityValues,

@@ -8,7 +8,7 @@ mod quality_values;
 mod query;
 
 pub(crate) use conditions::{ConditionOutcome, ReadConditions, TagConditions, WriteConditions};
-pub(crate) use listing_format::{DocumentPreference, Links, ListingFormat, ListingPreferences};
+pub(crate) use listing_format::{DocumentPreference, Links, ListingFormat, ListingPreferences, takes_whole_paths};
 pub(crate) use negotiation::ContentNegotiation;
 pub(crate) use path::{ArrayPath, KeyPath, NodePathParam, PrefixPath, SchemaPath, StorePath};
 pub(crate) use query::{ConvertQuery, ElementsPostQuery, NoQuery, Query, ValidateQuery};

@@ -5,9 +5,10 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use zarrd_store::{Key, Prefix, StoreError};
 use zarrd_wire::{
+    dav::{self, DavHeaderError, Depth},
     headers::EXISTED,
     listing::Erased,
     query::Confirmation,
@@ -60,7 +61,12 @@ pub(crate) async fn prefix(
     PrefixPath(prefix): PrefixPath,
     Query(confirm): Query<Confirmation>,
     conditions: WriteConditions,
+    headers: HeaderMap,
 ) -> Result<Json<Erased>, ApiError> {
+    // Of a collection everything below it is erased too (RFC 4918, section 9.6.1).
+    if matches!(dav::depth(&headers)?, Some(Depth::Zero | Depth::One)) {
+        return Err(DavHeaderError::Depth.into());
+    }
     if conditions.is_conditional() {
         return Err(ApiError::invalid_header("If-Match", "a prefix has no version to compare"));
     }

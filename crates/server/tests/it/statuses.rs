@@ -275,6 +275,7 @@ fn variants(request: &TestRequest, tag: Option<String>) -> Vec<TestRequest> {
     found.extend(tag.map(|tag| request.with("if-none-match", &tag)));
     if !["get", "head", "put", "post", "patch", "delete"].contains(&request.method.as_str().to_lowercase().as_str()) {
         for (name, value) in [
+            ("user-agent", "object_store/0.14.2"),
             ("depth", "0"),
             ("depth", "1"),
             ("depth", "2"),

@@ -246,6 +246,17 @@ async fn options_show_the_class_and_the_methods() {
 }
 
 #[tokio::test]
+async fn prefixes_are_erased_with_everything_below() {
+    let server = filled().await;
+    for depth in ["0", "1", "x"] {
+        server.delete("/store/lab/", &[("depth", depth)]).await.problem(ProblemType::InvalidHeader);
+    }
+    assert_eq!(server.keys().await.len(), 6);
+    assert_eq!(server.delete("/store/lab/", &[("depth", "infinity")]).await.status, StatusCode::OK);
+    assert_eq!(server.keys().await, ["a", "lab-2/ü", "z"]);
+}
+
+#[tokio::test]
 async fn collections_are_made_by_their_keys() {
     let server = filled().await;
     for path in ["/store/new", "/store/new/", "/store/new/deep/er/", "/store/lab/y"] {

@@ -10,7 +10,7 @@ use tokio::{
 };
 use zarrd_server::{App, Limits, Settings, Surface, serve_surfaces, surface_router};
 use zarrd_store::MemoryStore;
-use zarrd_wire::dav;
+use zarrd_wire::{dav, problem::ProblemType};
 
 use super::{app, hrefs, sorted_hrefs};
 use crate::common::{TestResponse, TestServer, read, tokens::ServerWithTokens};
@@ -63,6 +63,20 @@ async fn paths_at_the_root_are_keys() {
         assert_eq!(server.status(Method::PUT, bad, &[], "1").await, 400, "{bad}");
     }
     assert_eq!(server.status(Method::OPTIONS, "*", &[], "").await, 404);
+}
+
+#[tokio::test]
+async fn clients_that_take_whole_paths_for_keys_list_at_the_root_only() {
+    let server = RootServer::new();
+    server.status(Method::PUT, "/lab/a", &[], "1").await;
+    let agent = [("user-agent", "obstore/1 object_store/0.14.2"), ("depth", "1")];
+    assert_eq!(hrefs(&server.request(dav::propfind(), "/lab", &agent, "").await), ["/lab/", "/lab/a"]);
+    let api = super::filled().await;
+    for path in ["/store/", "/store/lab", "/store/a"] {
+        let problem = api.request(dav::propfind(), path, &agent, "").await.problem(ProblemType::MethodNotAllowed);
+        assert!(problem.detail.contains("--dav-listen") && !problem.members.allow.contains(&"PROPFIND".to_owned()));
+        assert!(problem.members.allow.contains(&"GET".to_owned()), "{problem:?}");
+    }
 }
 
 #[tokio::test]
