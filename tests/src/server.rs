@@ -183,7 +183,7 @@ impl Server {
         self.address
     }
 
-    /// The address in the next line of the output, such as that of `--dav-listen`.
+    /// The address in the next line of the output, such as the one for `--dav-listen`.
     pub fn next_address(&mut self) -> SocketAddr {
         let mut line = String::new();
         self.stdout.read_line(&mut line).expect("stdout is text");

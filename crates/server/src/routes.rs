@@ -121,7 +121,7 @@ fn dav_changes() -> [Operation; 2] {
     ]
 }
 
-/// All resources and their operations. Those of one method are adjacent.
+/// All resources and their operations. Operations of one method are adjacent.
 pub static ROUTES: LazyLock<Vec<Route>> =
     LazyLock::new(|| [store_routes(), engine_routes(), server_routes()].into_iter().flatten().collect());
 

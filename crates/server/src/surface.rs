@@ -11,7 +11,7 @@ use crate::{app::App, authorization::Session};
 /// What the paths of requests mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Surface {
-    /// They are those of the route table.
+    /// They are paths of the route table.
     #[default]
     Api,
     /// They are keys and prefixes of the store, as WebDAV clients expect that take keys from whole paths.

@@ -100,7 +100,7 @@ fn rclone(rclone: Tool, dir: &Path, url: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn rclone_copies_syncs_moves_and_checks_both_ways() {
+fn rclone_copies_syncs_moves_and_checks() {
     let Some(program) = tool("rclone", "rclone") else { return };
     let site = Site::new();
     for (number, url) in site.urls().into_iter().enumerate() {

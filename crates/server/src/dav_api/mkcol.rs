@@ -14,7 +14,7 @@ use crate::{
     app::App,
     authorization::Session,
     error::ApiError,
-    extract::{NoQuery, Query, StorePath, WriteConditions},
+    extract::{NoQuery, Query, StateConditions, StorePath, WriteConditions},
     guard,
     routes::Route,
 };
@@ -39,10 +39,13 @@ pub(crate) async fn mkcol(
     // Of a key that only the prefix's name stands for, the caller learns nothing that it may not change.
     let key = key.filter(|key| session.principal().may_key(Right::Write, key));
     let mut exists = false;
-    if let Some(key) = &key {
-        let current = version_of(&**app.store(), key).await?;
-        conditions.states.as_ref().map_or(Ok(()), |states| states.check(key, current, &[]))?;
-        exists = current.is_some();
+    match &key {
+        Some(key) => {
+            let current = version_of(&**app.store(), key).await?;
+            conditions.states.as_ref().map_or(Ok(()), |states| states.check(key, current, &[]))?;
+            exists = current.is_some();
+        }
+        None => conditions.states.as_ref().map_or(Ok(()), StateConditions::check_prefix)?,
     }
     if let Some(prefix) = prefix.filter(|_| !exists) {
         exists = first_below(&app, &prefix).await?.is_some();

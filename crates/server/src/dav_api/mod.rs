@@ -1,15 +1,17 @@
 //! WebDAV, class 1, on the store: keys are resources with content, and prefixes with keys below them collections.
 
 mod collections;
+mod copy_move;
 mod mkcol;
 mod pager;
 mod propfind;
 mod resource;
 mod transfer;
 mod tree_transfer;
+mod value_transfer;
 
 pub(crate) use self::{
+    copy_move::{copy, move_},
     mkcol::mkcol,
     propfind::propfind,
-    transfer::{copy, move_},
 };

@@ -105,9 +105,9 @@ fn methods_without_propfind(app: &App, uri: &Uri) -> String {
 /// The times of the collections directly below another one.
 #[derive(Clone, Copy, Debug)]
 enum Times {
-    /// Those of their first keys.
+    /// The newest of their first keys.
     Sampled,
-    /// That of the request: in a store without commits each collection would take a request of its own.
+    /// The time of the request: in a store without commits each collection would take a request of its own.
     Requested(SystemTime),
 }
 

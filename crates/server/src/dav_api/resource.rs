@@ -7,7 +7,7 @@ use zarrd_wire::routes::StoreTarget;
 
 use crate::{app::App, error::ApiError, snapshot_api::ReadSource};
 
-/// The number of keys below a collection, the first ones in their order, whose newest time is that of the collection.
+/// The number of keys, the first ones below a collection, whose newest time the collection has.
 pub(super) const SAMPLED_KEYS: usize = 16;
 
 /// A resource that exists.

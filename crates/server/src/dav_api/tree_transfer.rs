@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{app::App, error::ApiError};
 
-/// The changes of a commit that are not those of a key: of what is at the destination.
+/// The changes of a commit that concern the destination as a whole.
 const OTHER_CHANGES: usize = 4;
 /// The number of values that are copied at a time.
 const CONCURRENT_VALUES: usize = 8;

@@ -250,7 +250,7 @@ impl ApiError {
         Self::new(Problem::new(ProblemType::TooManyChanges).with_detail(detail).with_members(members))
     }
 
-    /// Others kept changing what the request reads or changes.
+    /// Other writers changed what the request reads or changes, at each attempt.
     pub(crate) fn too_many_conflicts() -> Self {
         Self::retry_later(
             ProblemType::TooManyConflicts,

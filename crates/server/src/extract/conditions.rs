@@ -12,6 +12,7 @@ use zarrd_store::{Key, Precondition, StoreError, ValueMeta, Version, VersionMatc
 use zarrd_wire::{
     dav::IfHeader,
     etag,
+    problem::{Problem, ProblemType},
     range::{self, RangeRequest},
     routes::StoreTarget,
     time,
@@ -73,8 +74,8 @@ impl StateConditions {
         Ok(Some(Self { header, keys }))
     }
 
-    /// Fails unless the conditions hold. `current` is the version of the request's key, and `others` has those of other
-    /// keys that the request changes. Of the rest nothing is known.
+    /// Fails unless the conditions hold. `current` is the version of the request's key, and `others` has the other keys
+    /// that the request changes with their versions. Of the rest nothing is known.
     pub(crate) fn check(
         &self,
         key: &Key,
@@ -91,6 +92,14 @@ impl StateConditions {
         match self.header.is_met_by(current, version) {
             true => Ok(()),
             false => Err(StoreError::PreconditionFailed { key: key.clone(), current }),
+        }
+    }
+
+    /// Fails unless the conditions hold of a prefix, which has no version.
+    pub(crate) fn check_prefix(&self) -> Result<(), ApiError> {
+        match self.header.is_met_by(None, |_| None) {
+            true => Ok(()),
+            false => Err(ApiError::new(Problem::new(ProblemType::PreconditionFailed).with_detail("If does not hold"))),
         }
     }
 }
@@ -199,6 +208,14 @@ impl WriteConditions {
     /// True if the request has any condition.
     pub(crate) fn is_conditional(&self) -> bool {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
+    }
+
+    /// Fails unless the conditions hold of a prefix: it has no version, so that it can have no other than `If`.
+    pub(crate) fn check_prefix(&self) -> Result<(), ApiError> {
+        if self.is_conditional() {
+            return Err(ApiError::invalid_header("If-Match", "a prefix has no version to compare"));
+        }
+        self.states.as_ref().map_or(Ok(()), StateConditions::check_prefix)
     }
 
     /// Fails unless the conditions hold of a key with this metadata.

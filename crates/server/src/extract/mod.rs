@@ -7,7 +7,7 @@ mod path;
 mod quality_values;
 mod query;
 
-pub(crate) use conditions::{ConditionOutcome, ReadConditions, TagConditions, WriteConditions};
+pub(crate) use conditions::{ConditionOutcome, ReadConditions, StateConditions, TagConditions, WriteConditions};
 pub(crate) use listing_format::{DocumentPreference, Links, ListingFormat, ListingPreferences, takes_whole_paths};
 pub(crate) use negotiation::ContentNegotiation;
 pub(crate) use path::{ArrayPath, KeyPath, NodePathParam, PrefixPath, SchemaPath, StorePath};

@@ -67,9 +67,7 @@ pub(crate) async fn prefix(
     if matches!(dav::depth(&headers)?, Some(Depth::Zero | Depth::One)) {
         return Err(DavHeaderError::Depth.into());
     }
-    if conditions.is_conditional() {
-        return Err(ApiError::invalid_header("If-Match", "a prefix has no version to compare"));
-    }
+    conditions.check_prefix()?;
     if prefix.is_root() && confirm == Confirmation::Missing {
         return Err(ApiError::confirmation_required("this erases every key in the store"));
     }

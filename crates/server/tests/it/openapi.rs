@@ -25,7 +25,7 @@ fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value))
 }
 
-/// The operations of the document, with those of methods that OpenAPI does not know: path, method and description.
+/// The operations of the document, of methods that OpenAPI does not know too: path, method and description.
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let contract = Contract::parse(&document.to_string());
     let of_path = |(path, item): (&str, &Value)| {

@@ -260,6 +260,7 @@ fn variants(request: &TestRequest, tag: Option<String>) -> Vec<TestRequest> {
     for (name, value) in [
         ("if-match", "\"x\""),
         ("if-none-match", "*"),
+        ("if", "([\"x\"])"),
         ("range", "bytes=0-0"),
         ("range", "bytes=100-"),
         ("accept", "text/html"),
@@ -286,7 +287,6 @@ fn variants(request: &TestRequest, tag: Option<String>) -> Vec<TestRequest> {
             ("destination", "/store/g/new"),
             ("destination", "/node/a"),
             ("destination", "https://other.example/store/copy"),
-            ("if", "([\"x\"])"),
             ("if", "("),
         ] {
             found.push(request.with(name, value));

@@ -112,7 +112,7 @@ pub fn own_path(url: &str, headers: &HeaderMap, uri: &Uri) -> Result<String, Dav
     Ok(parsed.path().to_owned())
 }
 
-/// True if two authorities name one host and port, of which those of the schemes count as none.
+/// True if two authorities name one host and port. The default port of a scheme counts as none.
 fn is_same_host(one: &Authority, other: &Authority) -> bool {
     let port = |authority: &Authority| authority.port_u16().filter(|port| ![80, 443].contains(port));
     one.host().eq_ignore_ascii_case(other.host()) && port(one) == port(other)

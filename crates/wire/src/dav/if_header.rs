@@ -21,7 +21,7 @@ pub struct IfHeader {
 /// Conditions on one resource, all of which have to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct IfList {
-    /// The URL of the resource; `None` for that of the request.
+    /// The URL of the resource; `None` for the resource of the request.
     resource: Option<String>,
     conditions: Vec<Condition>,
 }

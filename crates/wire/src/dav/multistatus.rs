@@ -42,7 +42,7 @@ pub struct Multistatus {
     /// The path before keys, which ends in `/`.
     base: String,
     request: Propfind,
-    /// The `propstat` of the properties that no resource has; empty if none was asked for.
+    /// The `propstat` of the properties that no resource has; empty if none was requested.
     not_found: String,
     /// The time of the request, for dates.
     now: SystemTime,
@@ -127,7 +127,7 @@ impl Multistatus {
         };
     }
 
-    /// A date like that of `Last-Modified`.
+    /// A date in the form of `Last-Modified`.
     fn date(&self, modified: SystemTime) -> String {
         time::http_date(time::last_modified(modified, self.now))
     }

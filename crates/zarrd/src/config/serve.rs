@@ -80,9 +80,9 @@ impl ServeConfig {
         let widest = dav_listen.filter(|dav| !is_loopback(dav)).unwrap_or(listen);
         let tls = TlsFiles::new(&serve, &file.serve)?;
         let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
-        let is_private = is_loopback(&listen) && is_loopback(&widest) && proxies.is_empty();
+        let is_local = is_loopback(&listen) && is_loopback(&widest) && proxies.is_empty();
         let tokens = TokenDirectory::new(access, store.clone(), file);
-        let access = access_policy(&serve, file, is_private)?;
+        let access = access_policy(&serve, file, is_local)?;
         let store = file.location(store);
         let mounts = mounts(&serve, &file.serve)?;
         if tokens == TokenDirectory::None && access.anonymous == AnonymousAccess::Granted(Grants::none()) {
@@ -197,11 +197,11 @@ fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, Con
 
 /// The access policy, without the directory of tokens. A server that only users of its machine can reach is open until
 /// the first token is made.
-fn access_policy(serve: &ServeOptions, file: &ConfigFile, is_private: bool) -> Result<AccessPolicy, ConfigError> {
+fn access_policy(serve: &ServeOptions, file: &ConfigFile, is_local: bool) -> Result<AccessPolicy, ConfigError> {
     let rights = override_list(serve.anonymous.clone(), &file.serve.anonymous);
     let anonymous = match AnonymousRight::combine(rights)? {
         Some(grants) => AnonymousAccess::Granted(grants),
-        None if is_private => AnonymousAccess::UntilFirstToken,
+        None if is_local => AnonymousAccess::UntilFirstToken,
         None => AnonymousAccess::Granted(Grants::none()),
     };
     let metrics = match serve.public_metrics.or(file.serve.public_metrics).unwrap_or_default() {

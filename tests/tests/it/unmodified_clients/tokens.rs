@@ -160,7 +160,7 @@ fn wget_and_curl_upload_with_a_token() {
 }
 
 #[test]
-fn rclone_uploads_nothing() {
+fn rclone_uploads_over_webdav_with_a_token() {
     let Some(programs) = Programs::new() else { return };
     let Programs { server, rclone, token, .. } = &programs;
     let dir = programs.dir();
@@ -168,11 +168,14 @@ fn rclone_uploads_nothing() {
     let url = server.url("/store/");
     for (remote, reason) in [
         (format!(":http,url='{url}',headers='Authorization,Bearer {token}':"), "http remotes are read only"),
-        (format!(":webdav,url='{url}',bearer_token='{token}':"), "this resource does not support PROPFIND"),
+        (format!(":webdav,url='{url}':"), "401"),
     ] {
         let upload = rclone.output(dir, ["copyto", "--retries=1", "body", &format!("{remote}made/rclone")]);
         let message = String::from_utf8_lossy(&upload.stderr);
         assert!(!upload.status.success() && message.contains(reason), "{message}");
         assert_eq!(programs.made("rclone").1, None);
     }
+    let remote = format!(":webdav,url='{url}',bearer_token='{token}':made/rclone");
+    rclone.run(dir, ["copyto", "--retries=1", "body", &remote]);
+    assert_eq!(programs.made("rclone").1.as_deref(), Some(&b"body"[..]));
 }

@@ -47,6 +47,26 @@ async fn states_are_conditions_of_changes() {
 }
 
 #[tokio::test]
+async fn prefixes_have_no_version_that_a_state_could_match() {
+    let server = filled().await;
+    let tag = server.head("/store/lab/zarr.json", &[]).await.header("etag").to_owned();
+    let requests = [(dav::copy(), "/store/lab/"), (dav::move_(), "/store/lab"), (Method::DELETE, "/store/lab/")];
+    for (method, path) in requests.clone() {
+        for header in [format!("([{tag}])"), "(<urn:uuid:lock>)".to_owned(), format!("</store/a> (Not [{tag}])")] {
+            let headers = [("if", header.as_str()), ("destination", "/store/new/")];
+            let refused = server.request(method.clone(), path, &headers, "").await;
+            refused.problem(ProblemType::PreconditionFailed);
+        }
+    }
+    assert_eq!(server.keys().await.len(), 6);
+    for (method, path) in requests {
+        let headers = [("if", "(Not <DAV:no-lock>)"), ("destination", "/store/new/")];
+        assert!(server.request(method, path, &headers, "").await.status.is_success());
+        server.set("lab/again", b"1").await;
+    }
+}
+
+#[tokio::test]
 async fn the_destination_may_be_a_condition() {
     let server = filled().await;
     let tag = server.head("/store/z", &[]).await.header("etag").to_owned();
