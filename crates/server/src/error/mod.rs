@@ -17,7 +17,6 @@ use zarrd_store::{
     WarningRate,
 };
 use zarrd_wire::{
-    dav,
     digest::DigestError,
     etag::{self, EtagError},
     headers::{MODIFIED, PROBLEM_JSON},
@@ -41,6 +40,7 @@ mod from_array;
 mod from_compute;
 mod from_coordinates;
 mod from_dataset;
+mod from_dav;
 mod from_node;
 mod from_write;
 
@@ -175,20 +175,6 @@ impl ApiError {
         Self::with_header(problem, ALLOW, value)
     }
 
-    /// The client would take keys for others: at the root of a listener of its own it does not.
-    pub(crate) fn root_required(method: &Method, allow: &str) -> Self {
-        let detail = "object_store takes the whole path of a listed URL for a key: give it the address of --dav-listen, \
-                      without a path";
-        let error = Self::method_not_allowed(method, allow);
-        match Arc::try_unwrap(error.0) {
-            Ok(mut parts) => {
-                detail.clone_into(&mut parts.problem.detail);
-                Self(Arc::new(parts))
-            }
-            Err(shared) => Self(shared),
-        }
-    }
-
     /// Erasing everything needs confirmation.
     pub(crate) fn confirmation_required(what: &str) -> Self {
         let problem = Problem::new(ProblemType::ConfirmationRequired)
@@ -222,40 +208,6 @@ impl ApiError {
         let headers = content_range.into_iter().map(|content_range| (CONTENT_RANGE, content_range));
         let headers = headers.chain(version.map(|version| (ETAG, etag::render(version))));
         Self::build(problem, headers.collect(), None)
-    }
-
-    /// There are more resources below a collection than one response describes.
-    pub(crate) fn propfind_finite_depth(limit: u64) -> Self {
-        let members = Members { limit: Some(limit), ..Members::default() };
-        let problem = Problem::new(ProblemType::PropfindFiniteDepth).with_members(members);
-        let body = Some((dav::XML, dav::FINITE_DEPTH_ERROR));
-        Self(Arc::new(Parts { problem, headers: Vec::new(), cause: None, body }))
-    }
-
-    /// The destination is, contains, or is below the source.
-    pub(crate) fn overlapping_destination(detail: impl Into<String>) -> Self {
-        Self::new(Problem::new(ProblemType::OverlappingDestination).with_detail(detail))
-    }
-
-    /// A destination exists that must not be replaced; `name` is its key or prefix.
-    pub(crate) fn destination_exists(name: &str) -> Self {
-        let detail = format!("{name} exists, and Overwrite is F");
-        Self::new(Problem::new(ProblemType::PreconditionFailed).with_detail(detail))
-    }
-
-    /// The changes do not fit into one commit.
-    pub(crate) fn too_many_changes(changes: u64, limit: u64) -> Self {
-        let members = Members { changes: Some(changes), limit: Some(limit), ..Members::default() };
-        let detail = format!("this takes {changes} changes, and one commit has at most {limit}");
-        Self::new(Problem::new(ProblemType::TooManyChanges).with_detail(detail).with_members(members))
-    }
-
-    /// Other writers changed what the request reads or changes, at each attempt.
-    pub(crate) fn too_many_conflicts() -> Self {
-        Self::retry_later(
-            ProblemType::TooManyConflicts,
-            "others kept changing the source or the destination".to_owned(),
-        )
     }
 
     /// The body exceeds a limit.
