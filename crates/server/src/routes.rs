@@ -122,8 +122,9 @@ fn dav_changes() -> [Operation; 2] {
 }
 
 /// All resources and their operations. Operations of one method are adjacent.
-pub static ROUTES: LazyLock<Vec<Route>> =
-    LazyLock::new(|| [store_routes(), engine_routes(), server_routes()].into_iter().flatten().collect());
+pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    [store_routes(), engine_routes(), access_routes(), server_routes()].into_iter().flatten().collect()
+});
 
 fn store_routes() -> Vec<Route> {
     vec![
@@ -188,7 +189,7 @@ fn engine_routes() -> Vec<Route> {
     ]
 }
 
-fn server_routes() -> Vec<Route> {
+fn access_routes() -> Vec<Route> {
     vec![
         Route {
             template: routes::TOKENS,
@@ -216,6 +217,11 @@ fn server_routes() -> Vec<Route> {
         },
         Route { template: routes::SNAPSHOTS, operations: vec![operation!(POST, Unsafe, Snapshot, snapshot_api::take)] },
         Route { template: routes::SNAPSHOT, operations: vec![operation!(DELETE, Unsafe, Nothing, snapshot_api::end)] },
+    ]
+}
+
+fn server_routes() -> Vec<Route> {
+    vec![
         Route {
             template: routes::SCHEMA_ZOM,
             operations: vec![
