@@ -420,11 +420,9 @@ fn commands_that_read_everything_have_a_lower_priority() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let dir = TestDir::new();
-    for (args, expected) in [
-        (["backup", "b"].as_slice(), (own + 5).min(19)),
-        (&["export", "", "e"], (own + 5).min(19)),
-        (&["ls", ""], own),
-    ] {
+    for (args, expected) in
+        [(["backup", "b"].as_slice(), (own + 5).min(19)), (&["export", "", "e"], (own + 5).min(19)), (&["ls", ""], own)]
+    {
         let mut command = dir.start(&[args, &["--server", &url]].concat());
         let connection = silent.accept().unwrap();
         let threads = threads(command.id());
