@@ -2,12 +2,12 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
     sync::Arc,
 };
 
 use bytes::Bytes;
-use zarrd_store::{IntentId, Key, Prefix};
+use zarrd_store::{IntentId, Key};
 
 use super::{
     footers::FoundFile,
@@ -38,8 +38,8 @@ pub(super) struct Found {
     index: IndexState,
     /// The last changes of keys in the log.
     logged: BTreeMap<Key, Logged>,
-    /// Prefixes that were erased, with the numbers of the erases.
-    erased: Vec<(u64, Prefix)>,
+    /// Prefixes that were erased, with the numbers of the last erases.
+    erased: HashMap<String, u64>,
     /// The last commit group whose changes are unknown; 0 if there is none, `u64::MAX` if the end of the log is.
     last_missing: u64,
     /// True if commit groups are missing that the index does not have.
@@ -59,7 +59,7 @@ impl Found {
         Self {
             index: IndexState::default(),
             logged: BTreeMap::new(),
-            erased: Vec::new(),
+            erased: HashMap::new(),
             last_missing: u64::MAX,
             misses_changes: true,
             losses,
@@ -90,7 +90,7 @@ impl Found {
         let mut found = Self {
             index,
             logged: BTreeMap::new(),
-            erased: Vec::new(),
+            erased: HashMap::new(),
             last_missing,
             misses_changes: missing.is_some(),
             losses,
@@ -199,7 +199,10 @@ impl Found {
     }
 
     fn is_erased_after(&self, key: &Key, number: u64) -> bool {
-        self.erased.iter().any(|(erase, prefix)| *erase > number && key.as_str().starts_with(prefix.as_str()))
+        let text = key.as_str();
+        let slashes = text.match_indices('/').filter_map(|(at, _)| text.get(..=at));
+        let mut prefixes = slashes.chain([""]);
+        prefixes.any(|prefix| self.erased.get(prefix).is_some_and(|erase| *erase > number))
     }
 
     fn apply(&mut self, group: u64, change: LoggedChange) {
@@ -216,7 +219,10 @@ impl Found {
             LoggedChange::Operation(Operation::Erase { key, number }) => {
                 self.log(key, Logged { number, group, record: None });
             }
-            LoggedChange::Operation(Operation::ErasePrefix { prefix, number }) => self.erased.push((number, prefix)),
+            LoggedChange::Operation(Operation::ErasePrefix { prefix, number }) => {
+                let last = self.erased.entry(prefix.as_str().to_owned()).or_default();
+                *last = number.max(*last);
+            }
             LoggedChange::Operation(Operation::Intent { id, record, .. }) => {
                 match record {
                     Some(_) => self.intents.insert(id),
