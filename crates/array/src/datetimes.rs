@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use zarrd_cf::Decoding;
-use zarrd_codec::Elements;
 use zarrd_meta::{Dialect, selection::ReadRequest};
 
 use crate::{
@@ -34,8 +33,8 @@ pub(crate) async fn decode_times(
     let key = planned.fingerprint().map(|input| ResultKey { input, computation: stable_hash(&"fits datetime64") });
     let cached = key.as_ref().and_then(|key| context.results.get(key));
     let fits = match cached {
-        Some(Elements::Fixed(fits)) => fits.as_ref() == [1],
-        _ => {
+        Some(fits) => fits.as_ref() == [1],
+        None => {
             let elements = plan_read(context, (planned.path(), dialect), request, &ElementLimit(u64::MAX)).await?;
             let key = key.filter(|key| elements.fingerprint() == Some(key.input));
             let fits = all_fit(elements, &decoding).await?;

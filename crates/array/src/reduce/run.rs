@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::{Stream, stream};
 use zarrd_codec::Elements;
-use zarrd_compute::{GroupGrid, Partial};
+use zarrd_compute::{ComputeError, GroupGrid, Partial};
 use zarrd_meta::selection::{DimensionSelection, Region};
 
 use super::{
@@ -106,14 +107,6 @@ struct Running {
     reducer: Reducer,
     plan: Arc<ReducePlan>,
     slabs: Slabs,
-    /// The result to be cached, if it has a key and is not too large.
-    to_cache: Option<CachedParts>,
-}
-
-/// The complete parts of a result that is to be cached.
-struct CachedParts {
-    key: ResultKey,
-    bytes: Vec<u8>,
 }
 
 impl ReducedRead {
@@ -147,14 +140,15 @@ impl ReducedRead {
     async fn begin(self: Box<Self>) -> Result<Begun, ArrayError> {
         let Self { read, plan, key, .. } = *self;
         let results = read.source.context.results.clone();
-        if let Some(known) = key.as_ref().and_then(|key| results.get(key)) {
-            return Ok(Begun::Known(known));
-        }
-        let slabs = plan.slabs(&read.source.array);
         let len = plan.len().filter(|&len| len <= results.max_size()).and_then(|len| usize::try_from(len).ok());
-        let to_cache = key.zip(len).map(|(key, len)| CachedParts { key, bytes: Vec::with_capacity(len) });
-        let reducer = Reducer::new(read, plan.state()).await?;
-        Ok(Begun::Running(Box::new(Running { reducer, plan, slabs, to_cache })))
+        let running = Running::start(read, plan);
+        match key.zip(len) {
+            Some((key, len)) => {
+                let compute = || async move { running.await?.into_bytes(len).await };
+                results.get_or_compute(key, compute).await.map(Elements::Fixed).map(Begun::Known)
+            }
+            None => running.await.map(Begun::Running),
+        }
     }
 }
 
@@ -164,31 +158,41 @@ enum Begun {
 }
 
 impl Running {
+    /// Waits for the memory of a reduction.
+    async fn start(read: ArrayRead, plan: Arc<ReducePlan>) -> Result<Box<Self>, ArrayError> {
+        let slabs = plan.slabs(&read.source.array);
+        let reducer = Reducer::new(read, plan.state()).await?;
+        Ok(Box::new(Self { reducer, plan, slabs }))
+    }
+
+    /// All results, of `len` bytes.
+    async fn into_bytes(self: Box<Self>, len: usize) -> Result<Bytes, ArrayError> {
+        let mut bytes = Vec::with_capacity(len);
+        let mut rest = Some(self);
+        while let Some(running) = rest {
+            rest = None;
+            if let Some((elements, running)) = running.next().await? {
+                // Texts have no size in advance.
+                let Elements::Fixed(part) = elements else { return Err(ComputeError::Internal.into()) };
+                bytes.extend_from_slice(&part);
+                rest = Some(running);
+            }
+        }
+        Ok(bytes.into())
+    }
+
     async fn next(mut self: Box<Self>) -> Result<Option<(Elements, Box<Self>)>, ArrayError> {
         let Some(ReductionSlab { region, windows }) = self.slabs.next() else { return Ok(None) };
-        let grid = Arc::new(GroupGrid::new(&windows).ok_or(zarrd_compute::ComputeError::Internal)?);
+        let grid = Arc::new(GroupGrid::new(&windows).ok_or(ComputeError::Internal)?);
         let (plan, groups, of_slab) = (self.plan.clone(), grid.groups(), grid.clone());
         let make = Box::new(move || plan.reduction.partial(of_slab.clone()));
         let partial = self.reducer.pass(&region, grid, self.plan.steps.decode.clone(), make).await?;
         let (plan, steps) = (self.plan.clone(), (groups as u64).saturating_mul(1 << 8));
         let results = self.reducer.run(steps, move || Ok(plan.reduction.finish(&partial, groups)?)).await?;
-        self.cache_part(&results);
         let results = match results {
             Elements::Fixed(bytes) => Elements::Fixed(with_permit(bytes, self.reducer.memory.clone())),
             other => other,
         };
         Ok(Some((results, self)))
-    }
-
-    /// Adds a part to the result to be cached, and caches it if it is the last one.
-    fn cache_part(&mut self, part: &Elements) {
-        let results = &self.reducer.source.context.results;
-        let Some(mut parts) = self.to_cache.take() else { return };
-        let Elements::Fixed(part) = part else { return };
-        parts.bytes.extend_from_slice(part);
-        match self.slabs.is_empty() {
-            true => results.insert(parts.key, parts.bytes.into()),
-            false => self.to_cache = Some(parts),
-        }
     }
 }

@@ -35,11 +35,6 @@ impl Slabs {
         Self { parts: vec![ReductionSlab { region, windows }], grid, max_groups: max_groups.max(1) }
     }
 
-    /// True if there are no more.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.parts.is_empty()
-    }
-
     /// The number of times that a chunk is read, rounded up: those at the edge of slabs are read for each.
     pub(crate) fn passes(&self) -> u64 {
         let all = self.parts.first().map_or(0, |part| chunks(&part.region, &self.grid)).max(1);

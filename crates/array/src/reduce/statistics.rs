@@ -3,7 +3,6 @@
 use std::{hash::Hash, sync::Arc};
 
 use bytes::Bytes;
-use zarrd_codec::Elements;
 use zarrd_compute::{SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsRequest, Windows};
 use zarrd_meta::{
     ArrayModel, NodePath,
@@ -151,18 +150,14 @@ impl StatisticsRead {
         self.key.as_ref().map(stable_hash)
     }
 
-    /// Computes the statistics and renders them, or returns what was rendered before.
-    pub async fn run(self, render: impl FnOnce(Statistics) -> Vec<u8>) -> Result<Bytes, ArrayError> {
-        let results = self.read.source.context.results.clone();
-        if let Some(Elements::Fixed(known)) = self.key.as_ref().and_then(|key| results.get(key)) {
-            return Ok(known);
+    /// Computes the statistics and renders them, or returns what is cached or rendered for another request.
+    pub async fn run(self, render: impl FnOnce(Statistics) -> Vec<u8> + Send + 'static) -> Result<Bytes, ArrayError> {
+        let (results, key) = (self.read.source.context.results.clone(), self.key);
+        let compute = || async move { Ok(Bytes::from(render(self.compute().await?))) };
+        match key {
+            Some(key) => results.get_or_compute(key, compute).await,
+            None => compute().await,
         }
-        let key = self.key;
-        let rendered = Bytes::from(render(self.compute().await?));
-        if let Some(key) = key {
-            results.insert(key, rendered.clone());
-        }
-        Ok(rendered)
     }
 
     async fn compute(self) -> Result<Statistics, ArrayError> {

@@ -195,3 +195,44 @@ fn views_are_reduced_from_their_offset() {
     assert_eq!(reduced("1:3", vec![]), [4 + 5]);
     assert_eq!(reduced("::-1", vec![("0".to_owned(), 3)]), [100 + 100 + 7, 6 + 5 + 4, 3]);
 }
+
+/// Requests for the same results decode each chunk once, and those for others do not wait for them.
+#[test]
+fn equal_requests_decode_each_chunk_once() {
+    const REQUESTS: usize = 8;
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let store = store(&runtime);
+    let decoded = |result_cache: u64| {
+        let arrays = Arrays::new(store.clone(), Options { cache_capacity: 0, result_cache, ..Options::default() });
+        let request = |function: &'static str| {
+            let arrays = arrays.clone();
+            async move {
+                let reduction = ReductionRequest {
+                    functions: vec![function.parse().unwrap()],
+                    axes: None,
+                    windows: Vec::new(),
+                    edge: Edge::Partial,
+                    reduced_dimensions: ReducedDimensions::Drop,
+                    ddof: 0,
+                };
+                let reduce = ReduceRequest { reduction, decode: None, astype: None };
+                let (all, path) = (ReadRequest::Select(Selection::default()), NodePath::parse("/integers").unwrap());
+                let planned = arrays.reduce(&path, None, (&all, &reduce), 1 << 30).await.unwrap();
+                let metrics = planned.metrics();
+                let parts: Vec<Elements> = planned.into_stream().try_collect().await.unwrap();
+                (parts, metrics.stats().decoded)
+            }
+        };
+        runtime.block_on(async {
+            let equal = futures::future::join_all((0..REQUESTS).map(|_| request("mean")));
+            let (equal, (other, decoded_for_other)) = tokio::join!(equal, request("max"));
+            assert!(equal.iter().all(|(parts, _)| *parts == equal[0].0) && other != equal[0].0);
+            assert!(decoded_for_other > 0);
+            equal.iter().map(|(_, decoded)| decoded).sum::<u64>()
+        })
+    };
+    // One chunk is missing.
+    let chunks = (ROWS / CHUNK[0]) * (COLUMNS / CHUNK[1]) - 1;
+    assert_eq!(decoded(1 << 20), chunks);
+    assert_eq!(decoded(0), chunks * REQUESTS as u64, "without a cache there is nothing to share");
+}

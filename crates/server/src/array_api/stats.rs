@@ -82,7 +82,7 @@ pub(super) async fn respond(
     } else {
         let guard = MetricsGuard::new(&engine.app, metrics.clone());
         let data_type = read.data_type().clone();
-        let body = read.run(|statistics| render(&statistics, &data_type)).await?;
+        let body = read.run(move |statistics| render(&statistics, &data_type)).await?;
         drop(guard);
         let headers = response.headers_mut();
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len() as u64));
