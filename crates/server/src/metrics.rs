@@ -368,6 +368,7 @@ fn method_label(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         _ => match method.as_str() {
             "PROPFIND" => "PROPFIND",
+            "PROPPATCH" => "PROPPATCH",
             "MKCOL" => "MKCOL",
             "COPY" => "COPY",
             "MOVE" => "MOVE",

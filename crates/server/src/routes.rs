@@ -109,6 +109,7 @@ fn prefix_operations() -> Vec<Operation> {
         operation!(HEAD, Safe, List, list::list),
         operation!(DELETE, Unsafe, Write, erase::prefix),
         operation!(dav::propfind = dav, Safe, Properties, dav_api::propfind),
+        operation!(dav::proppatch = dav, Unsafe, Write, dav_api::proppatch),
         operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy),
     ]
 }
@@ -136,6 +137,7 @@ fn store_routes() -> Vec<Route> {
                 operation!(PUT, Unsafe, Write, put::put),
                 operation!(DELETE, Unsafe, Write, erase::key),
                 operation!(dav::propfind = dav, Safe, Properties, dav_api::propfind),
+                operation!(dav::proppatch = dav, Unsafe, Write, dav_api::proppatch),
                 operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy),
             ]
             .into_iter()

@@ -5,6 +5,7 @@ mod copy_move;
 mod mkcol;
 mod pager;
 mod propfind;
+mod proppatch;
 mod resource;
 mod transfer;
 mod tree_transfer;
@@ -14,4 +15,5 @@ pub(crate) use self::{
     copy_move::{copy, move_},
     mkcol::mkcol,
     propfind::propfind,
+    proppatch::proppatch,
 };

@@ -17,7 +17,6 @@ use zarrd_access::Right;
 use zarrd_store::{DirPage, Entry, KeyPage, ListableStore, Prefix, Reads, StoreError};
 use zarrd_wire::{
     dav::{self, Depth, Multistatus, Propfind, Resource},
-    problem::{Problem, ProblemType},
     routes::StoreTarget,
 };
 
@@ -33,7 +32,7 @@ use crate::{
     extract::{StorePath, takes_whole_paths},
     guard,
     headers::REVALIDATE,
-    request_body::PropfindDocument,
+    request_body::XmlDocument,
     routes::Route,
     snapshot_api::ReadSource,
     store_api::content_type,
@@ -59,14 +58,13 @@ pub(crate) async fn propfind(
     session: Session,
     surface: Surface,
     (uri, headers): (Uri, HeaderMap),
-    PropfindDocument(body): PropfindDocument,
+    XmlDocument(body): XmlDocument,
 ) -> Result<Response, ApiError> {
     if surface == Surface::Api && takes_whole_paths(&headers) {
         return Err(ApiError::root_required(&dav::propfind(), &methods_without_propfind(&app, &uri)));
     }
     let depth = dav::depth(&headers)?.unwrap_or(Depth::Infinity);
-    let invalid = |error: dav::PropfindError| Problem::new(ProblemType::InvalidBody).with_detail(error.to_string());
-    let request = Propfind::parse(&body).map_err(|error| ApiError::new(invalid(error)))?;
+    let request = Propfind::parse(&body)?;
     let requested = SystemTime::now();
     let writer = Multistatus::new(surface.base(&app, &session), request, requested);
     if let StoreTarget::Prefix(prefix) = &target
@@ -276,6 +274,7 @@ fn document(writer: &Multistatus, resources: &[Resource<'_>]) -> Body {
     Body::from(out)
 }
 
-fn response(body: Body) -> Response {
+/// A response of status 207.
+pub(super) fn response(body: Body) -> Response {
     (StatusCode::MULTI_STATUS, [(CONTENT_TYPE, dav::XML), (CACHE_CONTROL, REVALIDATE)], body).into_response()
 }

@@ -10,6 +10,12 @@ use zarrd_wire::{
 
 use super::{ApiError, Parts};
 
+impl From<dav::XmlError> for ApiError {
+    fn from(error: dav::XmlError) -> Self {
+        Self::new(Problem::new(ProblemType::InvalidBody).with_detail(error.to_string()))
+    }
+}
+
 impl ApiError {
     /// The client would take keys for others: at the root of a listener of its own it does not.
     pub(crate) fn root_required(method: &Method, allow: &str) -> Self {

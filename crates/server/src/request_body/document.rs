@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use zarrd_array::Permit;
 use zarrd_meta::limits::MAX_DOCUMENT_SIZE;
 use zarrd_store::UploadError;
-use zarrd_wire::dav::MAX_PROPFIND_SIZE;
+use zarrd_wire::dav::MAX_XML_SIZE;
 
 use super::{
     json_memory::JsonMemoryEstimate,
@@ -33,8 +33,8 @@ pub(crate) struct PatchDocument(pub(crate) Document);
 /// A document with a token or share link to be created.
 pub(crate) struct CredentialDocument(pub(crate) Document);
 
-/// A document with the properties that a client asks for.
-pub(crate) struct PropfindDocument(pub(crate) Bytes);
+/// A document of WebDAV, which may be empty.
+pub(crate) struct XmlDocument(pub(crate) Bytes);
 
 /// The maximum size of a document with a token or share link, in bytes. Its parsed form takes a few times as much.
 const MAX_CREDENTIAL_SIZE: u64 = 64 << 10;
@@ -124,11 +124,11 @@ impl FromRequest<App> for CredentialDocument {
     }
 }
 
-impl FromRequest<App> for PropfindDocument {
+impl FromRequest<App> for XmlDocument {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        Ok(Self(Document::receive(request, app, MAX_PROPFIND_SIZE as u64, |_| 0).await?.bytes))
+        Ok(Self(Document::receive(request, app, MAX_XML_SIZE as u64, |_| 0).await?.bytes))
     }
 }
 

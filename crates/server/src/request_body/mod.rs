@@ -7,7 +7,7 @@ mod upload;
 
 pub(crate) use completion::BodyCompletion;
 pub(crate) use document::{
-    CredentialDocument, Document, NodeDocument, PatchDocument, PropfindDocument, ReadRequestDocument,
+    CredentialDocument, Document, NodeDocument, PatchDocument, ReadRequestDocument, XmlDocument,
 };
 pub(crate) use json_memory::NODE_OVERHEAD_BYTES;
 pub(crate) use upload::{ElementsBody, FORM_MEDIA_TYPE, Upload, payload};

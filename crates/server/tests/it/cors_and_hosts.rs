@@ -106,7 +106,7 @@ async fn preflight_allows_permitted_methods() {
     let answer = ask("https://viewer.example", "PUT").await;
     assert_eq!(
         answer.header("access-control-allow-methods"),
-        "GET, HEAD, PUT, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS"
+        "GET, HEAD, PUT, DELETE, PROPFIND, PROPPATCH, COPY, MOVE, MKCOL, OPTIONS"
     );
     assert_eq!(answer.header("access-control-allow-origin"), "*");
     let allowed = answer.header("access-control-allow-headers");
@@ -121,7 +121,7 @@ async fn preflight_allows_permitted_methods() {
     let plain = server.request(Method::OPTIONS, "/store/a/", &[], "").await;
     assert_eq!(
         (plain.status, plain.header("allow")),
-        (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS")
+        (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, PROPFIND, PROPPATCH, COPY, MOVE, MKCOL, OPTIONS")
     );
     assert!(!plain.headers.contains_key("access-control-allow-methods"));
     server.request(Method::OPTIONS, "/nowhere", &[], "").await.problem(ProblemType::NotFound);
@@ -188,6 +188,7 @@ async fn read_only_server_rejects_all_changes() {
             (Method::PATCH, "/node/a"),
             (Method::DELETE, "/node/a"),
             (Method::POST, "/node/a?convert=v3"),
+            (dav::proppatch(), "/store/v"),
             (dav::copy(), "/store/v"),
             (dav::move_(), "/store/v/"),
             (dav::mkcol(), "/store/new/"),

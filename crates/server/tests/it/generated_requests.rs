@@ -301,7 +301,7 @@ proptest! {
 
     #[test]
     fn every_store_request_gets_a_valid_response(
-        method in prop::sample::select(vec!["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST", "PROPFIND"]),
+        method in prop::sample::select(vec!["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST", "PROPFIND", "PROPPATCH"]),
         target in target(),
         headers in prop::collection::vec(header(), 0..4),
         body in prop::collection::vec(any::<u8>(), 0..64),

@@ -111,7 +111,7 @@ async fn changes_of_a_mount_and_across_mounts_are_unsupported_and_change_nothing
     let options = server.request(Method::OPTIONS, "/store/lab/k", &[], "").await;
     assert_eq!(options.header("allow"), "GET, HEAD, PROPFIND, COPY, OPTIONS");
     let options = server.request(Method::OPTIONS, "/store/own/k", &[], "").await;
-    assert_eq!(options.header("allow"), "GET, HEAD, PUT, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS");
+    assert_eq!(options.header("allow"), "GET, HEAD, PUT, DELETE, PROPFIND, PROPPATCH, COPY, MOVE, MKCOL, OPTIONS");
 }
 
 /// A store that cannot be reached.

@@ -159,6 +159,7 @@ enum Outcome {
     Forbidden,
 }
 
+const UPDATE: &str = "<propertyupdate xmlns='DAV:'><set><prop><getetag/></prop></set></propertyupdate>";
 const GROUP: &str = r#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#;
 
 const NAMES: [&str; 11] =
@@ -226,6 +227,7 @@ fn variants(template: &str, operation: &Operation) -> Vec<Variant> {
         ("/store/" | "/store/{prefix}/" | "/store/{key}", "PROPFIND", _) => {
             vec![("", "", None, false), ("?depth=0", "", None, false), ("", "", None, true)]
         }
+        (_, "PROPPATCH", _) => vec![("", UPDATE, None, false)],
         (_, "COPY" | "MOVE", _) => {
             vec![("", "", None, false), ("", "", Some("lab/copy"), false), ("", "", Some("lab2/copy"), false)]
         }

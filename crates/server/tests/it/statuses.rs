@@ -32,6 +32,7 @@ const UNREACHABLE: &[(&str, &str, &str)] = &[
     ("headMetrics", "500", "as `metrics`"),
     ("endSnapshot", "204", "the id is that of the caller's own snapshot: `snapshots` ends some"),
     ("propfind", "413", "the body would have to be large: `webdav::properties` sends one"),
+    ("proppatch", "413", "as `propfind`: `webdav::property_changes` sends one"),
     ("copy", "413", "there would have to be more keys than fit into a commit: `webdav::transfers` has so many"),
     ("move", "413", "as `copy`"),
     ("takeSnapshot", "429", "the token has to have a snapshot: `snapshots` has such a token"),
@@ -105,6 +106,8 @@ const NAMED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "d
         "codecs": ["bytes"], "chunk_key_encoding": "default", "dimension_names": ["x"],
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
 
+const UPDATE: &str = "<propertyupdate xmlns='DAV:'><set><prop><getetag/></prop></set></propertyupdate>";
+
 /// The queries of an operation with their bodies.
 fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'static str)] {
     match (template, method) {
@@ -113,6 +116,7 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
         ("/store" | "/store/" | "/store/{prefix}/" | "/store/{key}", "PROPFIND") => {
             &[("", ""), ("?snapshot=0", ""), ("", "<a/>")]
         }
+        ("/store/" | "/store/{prefix}/" | "/store/{key}", "PROPPATCH") => &[("", UPDATE), ("", "<a/>")],
         ("/store/{prefix}/", "MKCOL") => &[("", ""), ("", "x")],
         ("/store/" | "/store/{prefix}/", "get" | "head") => {
             &[("", ""), ("?list=keys&limit=10000", ""), ("?snapshot=0", "")]

@@ -196,9 +196,9 @@ async fn encoded_or_partial_bodies_are_rejected() {
 async fn unknown_paths_and_methods_are_rejected() {
     let server = TestServer::new();
     for (method, path, allow) in [
-        (Method::POST, "/store/v", "GET, HEAD, PUT, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS"),
-        (Method::PATCH, "/store/v/", "GET, HEAD, DELETE, PROPFIND, COPY, MOVE, MKCOL, OPTIONS"),
-        (Method::POST, "/store/", "GET, HEAD, DELETE, PROPFIND, COPY, OPTIONS"),
+        (Method::POST, "/store/v", "GET, HEAD, PUT, DELETE, PROPFIND, PROPPATCH, COPY, MOVE, MKCOL, OPTIONS"),
+        (Method::PATCH, "/store/v/", "GET, HEAD, DELETE, PROPFIND, PROPPATCH, COPY, MOVE, MKCOL, OPTIONS"),
+        (Method::POST, "/store/", "GET, HEAD, DELETE, PROPFIND, PROPPATCH, COPY, OPTIONS"),
         (Method::DELETE, "/store", "GET, HEAD, PROPFIND, OPTIONS"),
         (Method::PUT, "/healthz", "GET, HEAD, OPTIONS"),
         (Method::TRACE, "/node/a", "GET, HEAD, PUT, PATCH, DELETE, POST, OPTIONS"),

@@ -1,4 +1,4 @@
-//! WebDAV, class 1 (RFC 4918): methods, headers, and the XML of `PROPFIND`.
+//! WebDAV, class 1 (RFC 4918): methods, headers, and the XML of `PROPFIND` and `PROPPATCH`.
 //!
 //! A key is a resource with content, a prefix with keys below it a collection. Bodies are read with bounds on their
 //! size, depth and names, and without document types or entities of their own.
@@ -6,7 +6,10 @@
 mod headers;
 mod if_header;
 mod multistatus;
+mod property;
 mod propfind;
+mod proppatch;
+mod xml;
 
 use http::Method;
 
@@ -16,8 +19,11 @@ pub use self::{
         overwrite, own_path,
     },
     if_header::{IF, IfHeader, IfHeaderError, MAX_IF_CONDITIONS},
-    multistatus::{FINITE_DEPTH_ERROR, Multistatus, Resource, XML},
-    propfind::{MAX_PROPERTIES, MAX_PROPFIND_SIZE, Property, PropertyName, Propfind, PropfindError},
+    multistatus::{FINITE_DEPTH_ERROR, Multistatus, Resource, XML, unchanged},
+    property::Property,
+    propfind::Propfind,
+    proppatch::Proppatch,
+    xml::{ElementName, MAX_PROPERTIES, MAX_XML_SIZE, XmlError},
 };
 
 /// The classes of WebDAV that are supported, which is the value of the header `DAV`.
@@ -26,6 +32,11 @@ pub const CLASSES: &str = "1";
 /// The method `PROPFIND`, which reads properties.
 pub fn propfind() -> Method {
     extension(b"PROPFIND")
+}
+
+/// The method `PROPPATCH`, which changes properties.
+pub fn proppatch() -> Method {
+    extension(b"PROPPATCH")
 }
 
 /// The method `MKCOL`, which makes a collection.
@@ -54,7 +65,7 @@ mod tests {
 
     #[test]
     fn methods_have_their_names() {
-        let names = [propfind(), mkcol(), copy(), move_()].map(|method| method.to_string());
-        assert_eq!(names, ["PROPFIND", "MKCOL", "COPY", "MOVE"]);
+        let names = [propfind(), proppatch(), mkcol(), copy(), move_()].map(|method| method.to_string());
+        assert_eq!(names, ["PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE"]);
     }
 }

@@ -6,7 +6,7 @@ use http::HeaderValue;
 use quick_xml::escape::escape;
 use zarrd_store::ValueMeta;
 
-use super::propfind::{Property, PropertyName, Propfind};
+use super::{property::Property, propfind::Propfind, proppatch::Proppatch, xml::ElementName};
 use crate::{etag, routes::encode, time};
 
 /// The media type of bodies.
@@ -14,6 +14,10 @@ pub const XML: HeaderValue = HeaderValue::from_static("application/xml; charset=
 /// The body of the error of a `PROPFIND` that goes too far below a collection (RFC 4918, section 16).
 pub const FINITE_DEPTH_ERROR: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
     <D:error xmlns:D=\"DAV:\"><D:propfind-finite-depth/></D:error>\n";
+
+const START: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
+const END: &str = "</D:multistatus>\n";
+const FORBIDDEN: &str = "403 Forbidden";
 
 /// A resource with its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,12 +64,12 @@ impl Multistatus {
 
     /// The text before the first response.
     pub fn start(&self) -> &'static str {
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n"
+        START
     }
 
     /// The text after the last response.
     pub fn end(&self) -> &'static str {
-        "</D:multistatus>\n"
+        END
     }
 
     /// The number of bytes that each response has for properties that no resource has.
@@ -134,17 +138,47 @@ impl Multistatus {
 }
 
 /// The `propstat` of properties that no resource has.
-fn not_found(names: &[PropertyName]) -> String {
-    let mut out = "<D:propstat><D:prop>".to_owned();
-    for PropertyName { namespace, local } in names {
-        let _ = match namespace.as_str() {
-            "" => write!(out, "<{local}/>"),
-            "DAV:" => write!(out, "<D:{local}/>"),
-            namespace => write!(out, "<x:{local} xmlns:x=\"{}\"/>", escape(namespace)),
-        };
-    }
-    out.push_str("</D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat>");
+fn not_found(names: &[ElementName]) -> String {
+    let mut out = String::new();
+    write_propstat(&mut out, &elements(names), "404 Not Found", "");
     out
+}
+
+/// The document of the changes of a resource's properties, of which none is made. `base` ends in `/`, and `name` is the
+/// key or prefix.
+pub fn unchanged(base: &str, name: &str, request: &Proppatch) -> String {
+    let mut out = format!("{START}<D:response><D:href>{}{}</D:href>", escape(base), encode(name));
+    let protected: String = request.protected.iter().map(|property| format!("<D:{}/>", property.name())).collect();
+    let (set, removed) = (elements(&request.set), elements(&request.removed));
+    write_propstat(&mut out, &protected, FORBIDDEN, "<D:error><D:cannot-modify-protected-property/></D:error>");
+    let stored = "<D:responsedescription>Properties of clients are not stored</D:responsedescription>";
+    write_propstat(&mut out, &set, FORBIDDEN, stored);
+    // No resource has these. Removing them is no error unless the request fails for others.
+    write_propstat(&mut out, &removed, if request.fails() { "424 Failed Dependency" } else { "200 OK" }, "");
+    out.push_str("</D:response>\n");
+    out.push_str(END);
+    out
+}
+
+/// Appends the `propstat` of these elements, if there are any. `rest` follows the status.
+fn write_propstat(out: &mut String, elements: &str, status: &str, rest: &str) {
+    if !elements.is_empty() {
+        // Writing to memory cannot fail.
+        let _ = write!(
+            out,
+            "<D:propstat><D:prop>{elements}</D:prop><D:status>HTTP/1.1 {status}</D:status>{rest}</D:propstat>"
+        );
+    }
+}
+
+/// Empty elements with these names.
+fn elements(names: &[ElementName]) -> String {
+    let element = |ElementName { namespace, local }: &ElementName| match namespace.as_str() {
+        "" => format!("<{local}/>"),
+        "DAV:" => format!("<D:{local}/>"),
+        namespace => format!("<x:{local} xmlns:x=\"{}\"/>", escape(namespace)),
+    };
+    names.iter().map(element).collect()
 }
 
 #[cfg(test)]
@@ -201,5 +235,27 @@ mod tests {
         assert!(value.contains("<D:getetag>\"") && value.matches("404").count() == 1, "{value}");
         assert!(collection.contains("<D:prop><D:getetag/></D:prop><D:status>HTTP/1.1 404"), "{collection}");
         assert!(!collection.contains("200 OK"), "{collection}");
+    }
+
+    #[test]
+    fn unchanged_properties_have_the_status_of_the_reason() {
+        let written = |instructions: &str| {
+            let body = format!("<propertyupdate xmlns='DAV:'>{instructions}</propertyupdate>");
+            unchanged("/l'x/", "a b/", &Proppatch::parse(body.as_bytes()).unwrap())
+        };
+        let text = written(
+            "<set><prop><getetag/><s xmlns='u&amp;&quot;'>1</s></prop></set><remove><prop><t xmlns=''/></prop></remove>",
+        );
+        let expected = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n\
+             <D:response><D:href>/l&apos;x/a%20b/</D:href><D:propstat><D:prop><D:getetag/></D:prop>\
+             <D:status>HTTP/1.1 403 Forbidden</D:status><D:error><D:cannot-modify-protected-property/></D:error>\
+             </D:propstat><D:propstat><D:prop><x:s xmlns:x=\"u&amp;&quot;\"/></D:prop>\
+             <D:status>HTTP/1.1 403 Forbidden</D:status>\
+             <D:responsedescription>Properties of clients are not stored</D:responsedescription></D:propstat>\
+             <D:propstat><D:prop><t/></D:prop><D:status>HTTP/1.1 424 Failed Dependency</D:status></D:propstat>\
+             </D:response>\n</D:multistatus>\n";
+        assert_eq!(text, expected);
+        let removed = written("<remove><prop><t/></prop></remove>");
+        assert!(removed.contains("<D:t/></D:prop><D:status>HTTP/1.1 200 OK") && !removed.contains("403"), "{removed}");
     }
 }

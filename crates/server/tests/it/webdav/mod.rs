@@ -2,6 +2,7 @@
 
 mod conditions;
 mod properties;
+mod property_changes;
 mod surfaces;
 mod transfers;
 
