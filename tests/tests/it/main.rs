@@ -42,6 +42,7 @@ mod golden;
 mod inside_documents;
 mod interrupted_conversion;
 mod interrupted_copy;
+mod interrupted_transfer;
 mod keepers;
 mod kill_moments;
 mod labels;
