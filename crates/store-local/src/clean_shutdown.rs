@@ -58,7 +58,7 @@ pub(crate) fn write(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> io
 
 pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Result<CleanShutdown, OpenError> {
     let path = paths.clean_shutdown();
-    let text = match fs::read(&path) {
+    let text = match regular_file::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CleanShutdown::Absent),
         Err(error) => return Err(OpenError::io("read", path)(error)),

@@ -1,11 +1,13 @@
 //! The lock of a store's directory.
 
 use std::{
-    fs::{self, File, Metadata, TryLockError},
+    fs::{self, File, Metadata, OpenOptions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::PathBuf,
 };
+
+use rustix::fs::OFlags;
 
 use crate::{OpenError, paths::Paths};
 
@@ -55,13 +57,8 @@ pub(crate) struct Replaced {
 impl Lock {
     pub(crate) fn take(paths: &Paths) -> Result<Self, OpenError> {
         let path = &paths.lock();
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(OpenError::io("open", path))?;
+        let mut file =
+            options().write(true).create(true).truncate(false).open(path).map_err(OpenError::io("open", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(locked(paths, &file)),
@@ -83,7 +80,7 @@ impl Lock {
     pub(crate) fn take_shared(paths: &Paths) -> Result<Self, OpenError> {
         let path = &paths.lock();
         let place = None;
-        let file = match File::open(path) {
+        let file = match options().open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self { _file: None, origin: Origin::Here, place });
             }
@@ -120,6 +117,13 @@ impl Place {
         };
         if is_same { Ok(()) } else { Err(Replaced { dir: self.paths.given().to_owned() }) }
     }
+}
+
+/// A pipe in place of the file is opened, locked and read without waiting for its other end.
+fn options() -> OpenOptions {
+    let mut options = File::options();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options
 }
 
 fn locked(paths: &Paths, file: &File) -> OpenError {

@@ -19,6 +19,13 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Reads a regular file of any size.
+pub(crate) fn read_all(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads a small regular file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     const MAX_BYTES: u64 = 16 << 20;

@@ -191,34 +191,104 @@ async fn doubtful_values_are_listed_and_taken_on_request() {
 #[tokio::test]
 async fn unsuitable_sources_and_targets_of_a_recovery_are_refused() {
     let site = Site::create("sled").await;
-    let before = state(&site.path("data"));
-    let recover = |from: &str, to: &str| zarrd_with(["recover", from, to]);
     let data = site.text("data");
+    let refused = |arguments: &[&str], code: i32, message: &str| {
+        let before = (state(&site.path("data")), contents(&site.path("data")));
+        let ended = zarrd_with([&["recover"], arguments].concat());
+        assert!(ended.code == Some(code) && ended.stderr.contains(message), "{arguments:?}: {ended:?}");
+        assert!((state(&site.path("data")), contents(&site.path("data"))) == before, "{arguments:?}");
+        assert!(!site.path("to").exists(), "{arguments:?}");
+    };
+    let to = site.text("to");
     // What is no store.
     fs::create_dir(site.path("files")).unwrap();
     fs::write(site.path("files/thesis.tex"), "x").unwrap();
-    let refused = recover(&site.text("files"), &site.text("to"));
-    assert!(refused.code == Some(3) && refused.stderr.contains("not a store"), "{refused:?}");
-    let refused = recover(&site.text("none"), &site.text("to"));
-    assert!(refused.code == Some(3) && refused.stderr.contains("no store at"), "{refused:?}");
-    // A target that is not empty, or within the store.
-    let refused = recover(&data, &site.text("files"));
-    assert!(refused.code == Some(2) && refused.stderr.contains("is not empty"), "{refused:?}");
-    assert_eq!(recover(&data, &format!("{data}/to")).code, Some(2));
-    // A store in use.
+    refused(&[&site.text("files"), &to], 3, "not a store");
+    refused(&[&site.text("none"), &to], 3, "no store at");
+    // A target that is not empty, that is the store, or within it, also by a link.
+    refused(&[&data, &site.text("files")], 2, "is not empty");
+    assert_eq!(walk(&site.path("files")).len(), 1);
+    refused(&[&data, &data], 2, "is not empty");
+    refused(&[&data, &format!("{data}/to")], 2, "is part of the store");
+    symlink(&data, site.path("link")).unwrap();
+    refused(&[&data, &site.text("link/to")], 2, "is part of the store");
+    refused(&[&site.text("link"), &format!("{data}/to")], 2, "is part of the store");
+    // A report within the store, or in place of another file.
+    refused(&[&data, &to, "--report", &format!("{data}/report")], 2, "is part of the store");
+    refused(&[&data, &to, "--report", &site.text("files/thesis.tex")], 1, "thesis.tex");
+    assert_eq!(fs::read(site.path("files/thesis.tex")).unwrap(), b"x");
+    // A store in use, by a server that does nothing meanwhile.
     let server = Launch::sled(&site.path("data")).start();
-    let refused = recover(&data, &site.text("to"));
-    assert!(refused.code == Some(4) && refused.stderr.contains(&server.pid().to_string()), "{refused:?}");
+    server.signal(rustix::process::Signal::STOP);
+    refused(&[&data, &to], 4, &server.pid().to_string());
+    server.signal(rustix::process::Signal::CONT);
     server.stop();
     // A newer format.
     for name in ["zarrd.json", "zarrd.json.copy"] {
         let text = fs::read_to_string(site.path("data").join(name)).unwrap();
         fs::write(site.path("data").join(name), text.replace("\"format\": 2", "\"format\": 9")).unwrap();
     }
-    let refused = recover(&data, &site.text("to"));
-    assert!(refused.code == Some(3) && refused.stderr.contains("format 9"), "{refused:?}");
-    assert!(!site.path("to").exists());
-    assert_eq!(before.len(), state(&site.path("data")).len());
+    refused(&[&data, &to], 3, "format 9");
+}
+
+/// The bytes of all files.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    walk(dir).into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn damaged_values_of_a_running_server_are_listed_skipped_overwritten_and_erased() {
+    for index in ["sled", "redb"] {
+        let site = Site::create(index).await;
+        let damaged = ["v/12", "v/30", "v/48"];
+        let files = damaged.map(|key| site.file_of(key));
+        let server = Launch::of(format!("{index}:{}", site.text("data"))).start();
+        overwrite(&files[0], 100, 10);
+        fs::remove_file(&files[1]).unwrap();
+        make_unreadable(&files[2]);
+        for key in damaged {
+            let problem = assert_problem(server.get(&format!("/store/{key}")).await, ProblemType::CorruptValue).await;
+            assert_eq!(problem.members.key.as_deref(), Some(key));
+        }
+        // They are listed, and do not hold up what is whole.
+        assert_eq!(server.count_keys("v/").await, site.values.len());
+        let (url, backup) = (server.url(""), site.text("backup"));
+        let exported = zarrd_with(["export", "", &site.text("export"), "--server", &url]);
+        let taken = zarrd_with(["backup", &backup, "--server", &url]);
+        for ended in [&exported, &taken] {
+            assert_eq!(ended.code, Some(5), "{index}: {ended:?}");
+            for key in damaged {
+                assert!(ended.stderr.contains(&format!("{key:?}")), "{index} {key}: {ended:?}");
+            }
+        }
+        for (key, value) in &site.values {
+            let file = site.path("export").join(key);
+            let expected = (!damaged.contains(&key.as_str())).then_some(value);
+            assert_eq!(fs::read(file).ok().as_ref(), expected, "{index} {key}");
+        }
+        let restored = zarrd_with(["restore", &backup, &site.text("restored"), "--skip-damaged", "--without-access"]);
+        assert_eq!(restored.code, Some(5), "{restored:?}");
+        site.expect_without("restored", &damaged).await;
+        // Two are overwritten, one by a small value, and one is erased.
+        let again = vec![7; 30_000];
+        assert!(server.put("/store/v/12", again.clone()).await.status().is_success());
+        assert!(server.put("/store/v/30", "small").await.status().is_success());
+        assert!(server.delete("/store/v/48").await.status().is_success());
+        assert_eq!(server.answer("/store/v/12").await, (StatusCode::OK, again.clone()));
+        assert_eq!(server.answer("/store/v/30").await, (StatusCode::OK, b"small".to_vec()));
+        assert_eq!(server.answer("/store/v/48").await.0, StatusCode::NOT_FOUND);
+        assert_eq!(server.count_keys("v/").await, site.values.len() - 1);
+        // Nothing is left of the damage: neither for the server, nor in its files.
+        let exported = zarrd_with(["export", "", &site.text("export-again"), "--server", &url]);
+        assert_eq!(exported.code, Some(0), "{exported:?}");
+        assert_eq!(fs::read(site.path("export-again/v/12")).unwrap(), again);
+        let taken = zarrd_with(["backup", &backup, "--server", &url]);
+        assert_eq!(taken.code, Some(0), "{taken:?}");
+        server.stop();
+        let checked = zarrd_with(["check", "--store", &site.text("data")]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        assert!(files.iter().all(|file| file.symlink_metadata().is_err()), "{index}: {files:?}");
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{FileCorruption, OpenError, durable::write_durably, paths::Paths};
+use crate::{FileCorruption, OpenError, durable::write_durably, paths::Paths, regular_file};
 
 const NAME: &str = "index";
 /// The name prefix of the copy that is checked when a store is opened.
@@ -28,9 +28,9 @@ pub(crate) struct Generations {
 impl Generations {
     pub(crate) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.generation();
-        let current = match fs::read_to_string(&path) {
+        let current = match regular_file::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            text => parse(&text.map_err(OpenError::io("read", &path))?)
+            text => parse(&String::from_utf8_lossy(&text.map_err(OpenError::io("read", &path))?))
                 .ok_or_else(|| OpenError::Corrupt { file: path, cause: FileCorruption::ContentMismatch })?,
         };
         Ok(Self { paths: paths.clone(), current })

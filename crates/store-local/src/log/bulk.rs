@@ -11,7 +11,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -27,6 +27,7 @@ use crate::{
     gc::ReplacedFile,
     log_key::LogKey,
     record::{FileId, FileRef, Location, Record},
+    regular_file,
 };
 
 const ERASED: u8 = 0;
@@ -165,11 +166,13 @@ impl PreparedBulk {
     pub(crate) fn read(dir: &Path, key: LogKey, id: u64, entries: u32, checksum: u64) -> Result<Self, OpenError> {
         let path = path(dir, id);
         let damaged = |cause| OpenError::Corrupt { file: path.clone(), cause };
-        let bytes = match fs::read(&path) {
+        let mut file = match regular_file::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(FileCorruption::Missing)),
-            bytes => Bytes::from(bytes.map_err(OpenError::io("read", &path))?),
+            file => file.map_err(OpenError::io("open", &path))?,
         };
-        let file = File::open(&path).map_err(OpenError::io("open", &path))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(OpenError::io("read", &path))?;
+        let bytes = Bytes::from(bytes);
         let (mut reader, file_bytes, mut sums) = (BytesReader(bytes.clone()), bytes.len() as u64, Xxh3::new());
         let mut found = Vec::new();
         while !reader.0.is_empty() {

@@ -13,7 +13,7 @@ use super::{
     frame::{Operation, decode_frame, decode_payload, is_frame_start},
     segment::{HEADER_BYTES, Header, SPARE_PREFIX, id_of, name},
 };
-use crate::{FileCorruption, OpenError, log_key::LogKey};
+use crate::{FileCorruption, OpenError, log_key::LogKey, regular_file};
 
 /// The content of a log.
 pub(crate) struct Replayed {
@@ -121,7 +121,7 @@ fn list(dir: &Path) -> Result<LogDirectory, OpenError> {
 
 fn read_segment(dir: &Path, id: u64, key: LogKey) -> Result<SegmentFile, OpenError> {
     let path = dir.join(name(id));
-    let bytes = Bytes::from(fs::read(&path).map_err(OpenError::io("read", &path))?);
+    let bytes = Bytes::from(regular_file::read_all(&path).map_err(OpenError::io("read", &path))?);
     let Some(header) = Header::decode(&bytes, key).filter(|header| header.id == id) else {
         return Err(OpenError::corrupt(path, FileCorruption::CorruptFrame { offset: 0 }));
     };

@@ -28,6 +28,7 @@ use crate::{
     log_key::LogKey,
     paths::Paths,
     record::{Location, Record, now_millis},
+    regular_file,
     values::{BUFFER_BYTES, Buffers, Directory, OpenValue},
     view::Views,
 };
@@ -244,7 +245,7 @@ impl Scrubber {
 
 /// The damage of a segment, if it has any.
 fn segment_damage(path: &Path, id: u64, key: LogKey) -> Option<SegmentDamage> {
-    let bytes = match fs::read(path) {
+    let bytes = match regular_file::read_all(path) {
         Ok(bytes) => Bytes::from(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => return Some(SegmentDamage::Unreadable(error)),
@@ -315,5 +316,11 @@ mod tests {
         assert!(matches!(segment_damage(&path, id, key), Some(SegmentDamage::Frame)));
         fs::remove_file(&path).unwrap();
         assert!(segment_damage(&path, id, key).is_none(), "it was retired");
+        // Something of which nothing can be read, and which does not end.
+        fs::create_dir(&path).unwrap();
+        assert!(matches!(segment_damage(&path, id, key), Some(SegmentDamage::Unreadable(_))));
+        fs::remove_dir(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(matches!(segment_damage(&path, id, key), Some(SegmentDamage::Unreadable(_))));
     }
 }

@@ -39,20 +39,21 @@ async fn finished(store: &LocalStore) -> ScrubStatus {
     }
 }
 
-/// Damages a value file; there are six kinds of damage.
+/// Damages a value file; there are seven kinds of damage.
 fn plant(file: &Path, number: usize) {
     let len = fs::metadata(file).unwrap().len();
     let opened = File::options().write(true).open(file).unwrap();
-    match number % 6 {
+    match number % 7 {
         0 => opened.write_all_at(&[0x32], len / 3).unwrap(),
         1 => opened.write_all_at(&[0xA5; 512], 1024).unwrap(),
         2 => opened.write_all_at(&[0xA5], len - 20).unwrap(),
         3 => opened.set_len(len - 100).unwrap(),
         4 => fs::remove_file(file).unwrap(),
-        _ => {
+        5 => {
             fs::remove_file(file).unwrap();
             symlink("/proc/self/mem", file).unwrap();
         }
+        _ => make_pipe(file),
     }
 }
 
@@ -118,6 +119,108 @@ async fn interrupted_passes_continue_at_a_bounded_rate() {
     assert!((bytes..bytes + 2 * BYTES as u64).contains(&status.bytes), "{status:?}");
     let least = Duration::from_secs_f64(bytes as f64 / (20 << 20) as f64);
     assert!(began.elapsed() >= least, "{:?}", began.elapsed());
+    store.close().await.unwrap();
+}
+
+/// Puts a pipe that has no writer in place of a file.
+fn make_pipe(file: &Path) {
+    fs::remove_file(file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success());
+}
+
+/// The values are filled with their numbers.
+fn file_with(dir: &Path, number: u8) -> PathBuf {
+    let mut files = walk(&dir.join("values")).into_iter();
+    files.find(|file| fs::read(file).unwrap().first() == Some(&number)).unwrap()
+}
+
+fn names(status: &ScrubStatus) -> Vec<&str> {
+    status.findings.iter().map(|finding| finding.name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn damage_that_grows_during_a_pass_is_found_by_it_or_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), IndexKind::Redb, None).await;
+    for number in 0..6 {
+        set(&store, &format!("v/{number}"), vec![number; 3 << 20]).await;
+    }
+    store.close().await.unwrap();
+    let files: Vec<PathBuf> = (0..6).map(|number| file_with(dir.path(), number)).collect();
+    plant(&files[1], 0);
+    let store = open(dir.path(), IndexKind::Redb, Some(MONTH)).await;
+    while store.scrub().unwrap().keys < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // What was found counts before the pass has ended. Two more are damaged: one that was read, and one that will be.
+    assert_eq!(names(&store.scrub().unwrap()), ["v/1"]);
+    plant(&files[0], 0);
+    plant(&files[5], 0);
+    let status = finished(&store).await;
+    assert_eq!((names(&status), status.damaged, status.keys), (vec!["v/1", "v/5"], 2, 6));
+    store.close().await.unwrap();
+    // While the next pass runs, what the last one found counts.
+    let store = open(dir.path(), IndexKind::Redb, Some(Duration::from_millis(1))).await;
+    let started = Instant::now();
+    loop {
+        let status = store.scrub().unwrap();
+        if status.damaged == 3 {
+            assert_eq!(names(&status), ["v/1", "v/5", "v/0"]);
+            break;
+        }
+        assert!(status.damaged == 2 && started.elapsed() < Duration::from_secs(300), "{status:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn damage_that_grows_during_a_check_is_part_of_its_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), IndexKind::Sled, None).await;
+    for number in 0..6 {
+        set(&store, &format!("v/{number}"), vec![number; 6000]).await;
+    }
+    let files: Vec<PathBuf> = (0..6).map(|number| file_with(dir.path(), number)).collect();
+    plant(&files[1], 2);
+    let checked = store.check(move |report| match report.keys {
+        3 => plant(&files[4], 4),
+        4 => make_pipe(&files[5]),
+        _ => {}
+    });
+    let checked = checked.await.unwrap();
+    let found: Vec<&str> = checked.corrupt.iter().map(|value| value.key.as_str()).collect();
+    assert_eq!((found, checked.report.keys, checked.report.corrupt), (vec!["v/1", "v/4", "v/5"], 6, 3));
+    store.close().await.unwrap();
+}
+
+/// Waits until passes report this damage, and no other.
+async fn reported(store: &LocalStore, expected: &[&str]) {
+    let started = Instant::now();
+    while names(&store.scrub().unwrap()) != expected {
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", store.scrub());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn closed_segments_of_the_log_are_read_in_each_pass() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path(), IndexKind::Sled, None).await.close().await.unwrap();
+    let store = open(dir.path(), IndexKind::Sled, Some(Duration::from_millis(1))).await;
+    finished(&store).await;
+    // The first segment was retired when the store was closed, so this one is not read by anything else.
+    let segment = dir.path().join("log/0000000000000001.log");
+    assert!(!segment.exists());
+    fs::write(&segment, vec![7; 64 << 10]).unwrap();
+    reported(&store, &["log/0000000000000001.log"]).await;
+    assert!(store.scrub().unwrap().findings[0].cause.contains("header"));
+    fs::remove_file(&segment).unwrap();
+    reported(&store, &[]).await;
+    // One that does not end holds up neither the pass nor the end of the store.
+    fs::write(&segment, "").unwrap();
+    make_pipe(&segment);
+    reported(&store, &["log/0000000000000001.log"]).await;
     store.close().await.unwrap();
 }
 

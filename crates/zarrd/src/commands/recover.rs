@@ -69,6 +69,9 @@ pub(super) async fn run(config: RecoverConfig) -> Result<(), Error> {
     if let Some(directory) = config.to.directory() {
         check_outside_store(directory, &config.from)?;
     }
+    if let Some(report) = &config.report {
+        check_outside_store(report, &config.from)?;
+    }
     let mut signals = Signals::install(HangUp::Stop)?;
     let recovery = signals.unless_stopped(async { Ok::<_, Error>(open_recovery(&config.from, IN_USE).await?) }).await?;
     let report = Report::create(&config)?;

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
+use zarrd_store::StoreError;
 use zarrd_store_local::{Certainty, IndexKind, Loss, OpenError, RecoverableValue, Recovery};
 
 use self::{
@@ -180,6 +181,104 @@ async fn what_is_no_store_or_newer_or_in_use_is_refused() {
     match Recovery::open(sample.dir.path()).await {
         Err(OpenError::UnsupportedFormat { found, .. }) => assert_eq!(found, 3),
         other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn refused_recoveries_leave_every_file() {
+    for kind in KINDS {
+        let sample = Sample::create(kind, Ending::Closed, 40).await;
+        let dir = sample.dir.path();
+        let main_file = dir.join("index").join(if kind == IndexKind::Sled { "db" } else { "index.redb" });
+        let refused = async |expected: &str| {
+            let before = (sample::contents(dir), sample::bytes(dir));
+            let error = Recovery::open(dir).await.unwrap_err();
+            assert!(format!("{error:?}").starts_with(expected), "{kind}: {error:?}");
+            assert!((sample::contents(dir), sample::bytes(dir)) == before, "{kind} {expected}");
+        };
+        // Another process has the lock, or only the index.
+        let lock = fs::File::open(dir.join("lock")).unwrap();
+        lock.lock().unwrap();
+        refused("Locked").await;
+        drop(lock);
+        let index = fs::File::open(&main_file).unwrap();
+        index.lock().unwrap();
+        refused("Locked").await;
+        fs::remove_file(dir.join("lock")).unwrap();
+        refused("Locked").await;
+        drop(index);
+        let identity = fs::read_to_string(dir.join("zarrd.json")).unwrap();
+        for name in ["zarrd.json", "zarrd.json.copy"] {
+            // One of the two is enough to know that it is a newer format, whatever the other one says.
+            fs::write(dir.join(name), identity.replace("\"format\": 2", "\"format\": 3")).unwrap();
+            let other = if name == "zarrd.json" { "zarrd.json.copy" } else { "zarrd.json" };
+            fs::write(dir.join(other), "noise").unwrap();
+            refused("UnsupportedFormat").await;
+        }
+        for name in ["zarrd.json", "zarrd.json.copy"] {
+            fs::write(dir.join(name), "noise").unwrap();
+        }
+        fs::remove_dir_all(dir.join("values")).unwrap();
+        refused("Corrupt").await;
+    }
+}
+
+#[tokio::test]
+async fn pipes_in_place_of_files_do_not_stop_a_recovery() {
+    for (kind, ending) in [(IndexKind::Sled, Ending::Dropped), (IndexKind::Redb, Ending::Closed)] {
+        let sample = Sample::create(kind, ending, 60).await;
+        let dir = sample.dir.path();
+        let mut files = sample::files(dir);
+        files.retain(|file| !file.starts_with(dir.join("ballast")) && !file.starts_with(dir.join("values")));
+        files.push(sample::files(&dir.join("values")).remove(0));
+        for file in files {
+            let aside = sample.dir.path().with_extension("aside");
+            fs::rename(&file, &aside).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+            let recovering = recovered(dir, &sample.model);
+            let ended = tokio::time::timeout(std::time::Duration::from_secs(60), recovering).await;
+            // One that waits for a writer has one now, so that the test can end.
+            drop(fs::File::options().read(true).write(true).open(&file).unwrap());
+            let outcome = ended.unwrap_or_else(|_| panic!("{kind}: a recovery waits for {file:?}"));
+            assert!(outcome.wrong.is_empty() && outcome.silent.is_empty(), "{kind} {file:?}: {outcome:?}");
+            fs::rename(&aside, &file).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_that_change_after_a_recovery_was_opened_give_no_wrong_bytes() {
+    for kind in KINDS {
+        let sample = Sample::create(kind, Ending::Closed, 240).await;
+        let dir = sample.dir.path();
+        let recovery = Recovery::open(dir).await.unwrap();
+        let large = recovery.values().iter().filter(|value| value.size() > 5000).take(4);
+        for (number, value) in large.enumerate() {
+            let bytes = &sample.model[value.key.as_str()];
+            assert_eq!(value.certainty, Certainty::Certain);
+            let file = sample::file_of(dir, bytes);
+            let opened = fs::File::options().read(true).write(true).open(&file).unwrap();
+            match number {
+                0 => std::os::unix::fs::FileExt::write_all_at(&opened, b"damage", 4500).unwrap(),
+                1 => opened.set_len(4096).unwrap(),
+                2 => fs::remove_file(&file).unwrap(),
+                _ => {
+                    fs::remove_file(&file).unwrap();
+                    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+                }
+            }
+            let error = match recovery.read(value).await {
+                Ok(payload) => payload.stream.try_collect::<Vec<Bytes>>().await.unwrap_err(),
+                Err(error) => error,
+            };
+            assert!(matches!(&error, StoreError::Corrupt { key, .. } if *key == value.key), "{number}: {error:?}");
+        }
+        // What was recovered is whole, whatever happens to the index meanwhile.
+        fs::remove_dir_all(dir.join("index")).unwrap();
+        fs::remove_dir_all(dir.join("log")).unwrap();
+        let outcome = outcome(&recovery, &sample.model).await;
+        assert!(outcome.wrong.is_empty() && outcome.silent.is_empty(), "{kind}: {outcome:?}");
+        assert_eq!(outcome.certain, sample.model.len() - 4, "{kind}: {outcome:?}");
     }
 }
 

@@ -168,6 +168,17 @@ pub(super) fn contents(dir: &Path) -> Vec<(PathBuf, u64, i64, i64, u64)> {
     described.collect()
 }
 
+/// All files with their bytes.
+pub(super) fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    files(dir).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// The file of a value.
+pub(super) fn file_of(dir: &Path, value: &[u8]) -> PathBuf {
+    let mut files = files(&dir.join("values")).into_iter();
+    files.find(|file| fs::read(file).unwrap().starts_with(value)).unwrap()
+}
+
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let mut entries: Vec<PathBuf> = fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
