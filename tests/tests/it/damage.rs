@@ -13,7 +13,7 @@ use zarrd_tests::{
     disk::{FileSystem, SmallDisk},
     generated::Generated,
     problem::assert_problem,
-    server::{Ended, Launch, Server, zarrd_with},
+    server::{Ended, Launch, Server, Signal, zarrd_with},
 };
 use zarrd_wire::problem::ProblemType;
 
@@ -219,9 +219,9 @@ async fn unsuitable_sources_and_targets_of_a_recovery_are_refused() {
     assert_eq!(fs::read(site.path("files/thesis.tex")).unwrap(), b"x");
     // A store in use, by a server that does nothing meanwhile.
     let server = Launch::sled(&site.path("data")).start();
-    server.signal(rustix::process::Signal::STOP);
+    server.signal(Signal::STOP);
     refused(&[&data, &to], 4, &server.pid().to_string());
-    server.signal(rustix::process::Signal::CONT);
+    server.signal(Signal::CONT);
     server.stop();
     // A newer format.
     for name in ["zarrd.json", "zarrd.json.copy"] {
