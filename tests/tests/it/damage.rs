@@ -29,7 +29,7 @@ impl Site {
         let server = Launch::of(format!("{index}:{}", site.text("data"))).start();
         for number in 0..60 {
             let size = if number % 6 == 0 { 20_000 + number } else { 50 + number };
-            let value = Generated::new(number as u64, size).bytes().to_vec();
+            let value = Generated::new(number, size).bytes().to_vec();
             let status = server.put(&format!("/store/v/{number:02}"), value.clone()).await.status();
             assert!(status.is_success(), "{status}");
             site.values.insert(format!("v/{number:02}"), value);
