@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use http::StatusCode;
+use zarrd_access::{AccessDirectory, CredentialId};
 use zarrd_server::{App, Settings, router};
 use zarrd_store::{
     Guarantees, Key, Keyed, ListableStore, MemoryStore, MountName, Mounts, Operation, PageRequest, Precondition,
@@ -19,7 +20,10 @@ use zarrd_store::{
 use zarrd_wire::{dav, problem::ProblemType};
 
 use super::{copy, filled, move_, set_many, values};
-use crate::common::{TestServer, low_memory_settings, tokens::ServerWithTokens};
+use crate::common::{
+    TestServer, low_memory_settings,
+    tokens::{ServerWithTokens, closed_server_over},
+};
 
 fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -255,8 +259,11 @@ async fn the_key_of_a_destination_with_a_slash_needs_its_own_right() {
     let made = sites.server.request(dav::mkcol(), "/store/out/x/", &[("authorization", token.as_str())], "").await;
     made.problem(ProblemType::MethodNotAllowed);
     sites.server.delete("/store/out/x/", &[("authorization", token.as_str())]).await;
-    let made = sites.server.request(dav::mkcol(), "/store/out/x/", &[("authorization", token.as_str())], "").await;
-    assert_eq!(made.status, StatusCode::CREATED);
+    for (condition, status) in [("(<urn:uuid:lock>)", 412), ("(Not <urn:uuid:lock>)", 201)] {
+        let headers = [("authorization", token.as_str()), ("if", condition)];
+        let made = sites.server.request(dav::mkcol(), "/store/out/x/", &headers, "").await;
+        assert_eq!(made.status, status, "{condition}");
+    }
 }
 
 #[tokio::test]
@@ -346,17 +353,24 @@ async fn a_destination_that_appears_meanwhile_is_not_replaced() {
     }
 }
 
+/// A server with a store at `lab/`.
+fn with_mount(root: MemoryStore, lab: Arc<dyn SnapshotStore>) -> TestServer {
+    let mounts = BTreeMap::from([("lab".parse::<MountName>().unwrap(), lab)]);
+    let served = Mounts::new("test", Arc::new(root.clone()).into(), mounts).served();
+    TestServer { router: router(App::new(served, Settings::default())), store: Arc::new(root) }
+}
+
 #[tokio::test]
 async fn mounted_stores_are_sources_and_no_destinations() {
     let [root, lab] = [(); 2].map(|()| MemoryStore::new());
     set_many(&root, ["own/a".to_owned()].into_iter()).await;
     set_many(&lab, ["d/a".to_owned(), "d/b".to_owned()].into_iter()).await;
-    let lab: Arc<dyn SnapshotStore> = Arc::new(Keyed::new(lab, Guarantees::READ_ONLY));
-    let mounts = BTreeMap::from([("lab".parse::<MountName>().unwrap(), lab)]);
-    let served = Mounts::new("test", Arc::new(root.clone()).into(), mounts).served();
-    let server = TestServer { router: router(App::new(served, Settings::default())), store: Arc::new(root) };
+    let server = with_mount(root, Arc::new(Keyed::new(lab, Guarantees::READ_ONLY)));
     for destination in ["/store/lab/x", "/store/lab/", "/store/lab"] {
-        copy(&server, "/store/own/a", destination).await.problem(ProblemType::Unsupported);
+        // That is found before anything is read.
+        for source in ["/store/own/a", "/store/own/", "/store/none"] {
+            copy(&server, source, destination).await.problem(ProblemType::Unsupported);
+        }
     }
     move_(&server, "/store/lab/d/", "/store/e/").await.problem(ProblemType::Unsupported);
     super::mkcol(&server, "/store/lab/new").await.problem(ProblemType::Unsupported);
@@ -367,4 +381,90 @@ async fn mounted_stores_are_sources_and_no_destinations() {
     assert_eq!(super::hrefs(&found), ["/store/lab/", "/store/lab/d/"]);
     let options = server.request(super::options(), "/store/lab/d/a", &[], "").await;
     assert_eq!(options.header("allow"), "GET, HEAD, PROPFIND, COPY, OPTIONS");
+}
+
+/// A store in which a key changes before each read of a value.
+struct Restless {
+    store: MemoryStore,
+    key: Key,
+}
+
+#[async_trait]
+impl StoreWrapper for Restless {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        if matches!(operation, Operation::Get(_)) {
+            self.store.set(&self.key, "new".into(), Precondition::none()).await?;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn values_that_change_between_listing_and_reading_are_not_copied() {
+    let lab = MemoryStore::new();
+    set_many(&lab, ["d/a".to_owned(), "d/b".to_owned()].into_iter()).await;
+    let restless = Restless { store: lab, key: Key::parse("d/a").unwrap() };
+    let server = with_mount(MemoryStore::new(), Arc::new(Keyed::new(restless, Guarantees::READ_ONLY)));
+    copy(&server, "/store/lab/d/", "/store/e/").await.problem(ProblemType::TooManyConflicts);
+    assert!(server.keys().await.is_empty());
+    // A single value is one of one moment.
+    assert_eq!(copy(&server, "/store/lab/d/a", "/store/e").await.status, StatusCode::CREATED);
+    assert_eq!(values(&server).await, pairs(&[("e", "new")]));
+}
+
+/// A store that is first read when a token has just been revoked.
+struct Revoking {
+    store: MemoryStore,
+    directory: Arc<AccessDirectory>,
+    token: CredentialId,
+}
+
+#[async_trait]
+impl StoreWrapper for Revoking {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
+    }
+
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        if matches!(operation, Operation::Get(_) | Operation::SnapshotBelow(_)) {
+            // The second time there is none.
+            let _ = self.directory.revoke(self.token);
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_copied_or_moved_if_the_caller_loses_its_rights_meanwhile() {
+    for (method, source) in [
+        (dav::copy(), "/store/d/a"),
+        (dav::copy(), "/store/d/"),
+        (dav::move_(), "/store/d/a"),
+        (dav::move_(), "/store/d"),
+    ] {
+        let sites = ServerWithTokens::closed();
+        let store = MemoryStore::new();
+        set_many(&store, ["d/a".to_owned(), "d/b".to_owned()].into_iter()).await;
+        let [lost, lasting] = [(); 2].map(|()| sites.token(&["write:/"]));
+        let revoking = Revoking { store: store.clone(), directory: sites.directory.clone(), token: lost.0 };
+        let server = closed_server_over(&sites.directory, Arc::new(revoking));
+        let request = |authorization: String| {
+            let (server, method) = (&server, method.clone());
+            async move {
+                let headers = [("authorization", authorization.as_str()), ("destination", "/store/e")];
+                server.request(method, source, &headers, "").await
+            }
+        };
+        request(lost.1).await.problem(ProblemType::Unauthorized);
+        assert_eq!(server.keys().await, ["d/a", "d/b"], "{method} {source}");
+        assert_eq!(request(lasting.1).await.status, StatusCode::CREATED, "{method} {source}");
+    }
 }
