@@ -285,7 +285,7 @@ async fn damaged_values_of_a_running_server_are_listed_skipped_overwritten_and_e
         let taken = zarrd_with(["backup", &backup, "--server", &url]);
         assert_eq!(taken.code, Some(0), "{taken:?}");
         server.stop();
-        let checked = zarrd_with(["check", "--store", &site.text("data")]);
+        let checked = zarrd_with(["check", "--store", &format!("{index}:{}", site.text("data"))]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
         assert!(files.iter().all(|file| file.symlink_metadata().is_err()), "{index}: {files:?}");
     }

@@ -150,3 +150,68 @@ fn make_whole(newest: &mut HashMap<Bytes, Newest>, meta: &Meta) -> bool {
     newest.remove(&erased);
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use zarrd_store::Prefix;
+
+    use super::*;
+    use crate::{
+        keyspace::{Phase, Sweep, sweep_space_key},
+        record::Location,
+    };
+
+    const STORE: u64 = 42;
+
+    fn entry(physical: &[u8], commit: u64, current: bool) -> ScannedEntry {
+        let record = Record { commit, modified: 1, location: Location::Inline(Bytes::from(commit.to_string())) };
+        let value = record.encode(logical_key(physical), STORE);
+        ScannedEntry { key: Bytes::copy_from_slice(physical), value, current }
+    }
+
+    fn meta(applied: u64, entries: u64) -> ScannedEntry {
+        let meta = Meta { applied, entries, ..Meta::default() };
+        ScannedEntry { key: Bytes::from_static(META_KEY), value: meta.encode(), current: true }
+    }
+
+    fn state(entries: Vec<ScannedEntry>) -> IndexState {
+        IndexState::new(IndexPages { entries, lost: vec![LostRange::all("index: a page")] }, STORE)
+    }
+
+    fn commits(state: &IndexState) -> Vec<(&str, u64)> {
+        state.records.iter().map(|(key, found)| (key.as_str(), found.record.commit)).collect()
+    }
+
+    #[test]
+    fn of_several_records_of_a_key_the_highest_commit_counts() {
+        let pages = [5, 9, 7].map(|commit| entry(b"a", commit, commit == 7));
+        let found = state(pages.to_vec());
+        assert_eq!(commits(&found), [("a", 9)]);
+        assert!(!found.records.values().any(|record| record.current), "the index is not known to be whole");
+    }
+
+    #[test]
+    fn keys_of_damaged_records_are_named_unless_a_current_one_is_known() {
+        let mut damaged = [entry(b"a", 5, true), entry(b"b", 6, false), entry(b"c", 6, false)];
+        for entry in &mut damaged {
+            entry.value = Bytes::from_static(b"noise, longer than a checksum");
+        }
+        let mut entries = vec![meta(9, 7), entry(b"b", 4, false), entry(b"c", 8, true)];
+        entries.extend(damaged);
+        let pages = IndexPages { entries, lost: Vec::new() };
+        let found = IndexState::new(pages, STORE);
+        let named: Vec<&str> = found.damaged.iter().map(Key::as_str).collect();
+        assert_eq!((found.applied, named), (Some(9), vec!["a", "b"]));
+        assert_eq!(commits(&found), [("b", 4), ("c", 8)]);
+    }
+
+    #[test]
+    fn entries_below_an_erased_prefix_are_dead() {
+        let sweep = Sweep { number: 3, prefix: Prefix::parse("a/").unwrap(), phase: Phase::Deleting };
+        let sweep = ScannedEntry { key: sweep.key(), value: sweep.encode(), current: true };
+        let again = entry(&sweep_space_key(3, b"a/again"), 8, true);
+        let earlier = entry(&sweep_space_key(2, b"a/earlier"), 2, true);
+        let found = state(vec![meta(9, 4), sweep, entry(b"a/dead", 2, true), entry(b"b", 1, true), again, earlier]);
+        assert_eq!(commits(&found), [("a/again", 8), ("b", 1)]);
+    }
+}

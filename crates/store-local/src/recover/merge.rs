@@ -284,3 +284,31 @@ fn missing_groups(first: u64, last: u64) -> String {
         last => format!("commit groups {first} to {last} are missing from the log"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FileId;
+
+    #[test]
+    fn of_several_files_of_a_key_the_newest_is_taken() {
+        let mut found = Found::without_identity();
+        let key = Key::parse("a").unwrap();
+        for (id, size) in [(5, 50), (9, 90), (7, 70)] {
+            found.add_file(FoundFile { key: key.clone(), file: FileRef { id: FileId(id), size, checksum: 0 } });
+        }
+        let (values, ..) = found.into_values();
+        assert_eq!(values.iter().map(RecoverableValue::size).collect::<Vec<_>>(), [90]);
+        assert_eq!(values[0].certainty, Certainty::Doubtful);
+    }
+
+    #[test]
+    fn files_of_keys_that_the_log_names_are_left_out() {
+        let mut found = Found::without_identity();
+        let key = Key::parse("a").unwrap();
+        found.log(key.clone(), Logged { number: 1, group: 1, record: None });
+        found.add_file(FoundFile { key, file: FileRef { id: FileId(5), size: 50, checksum: 0 } });
+        let (values, ..) = found.into_values();
+        assert!(values.is_empty(), "it was erased: {values:?}");
+    }
+}

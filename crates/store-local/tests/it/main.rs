@@ -16,3 +16,9 @@ mod recover;
 mod scrub;
 mod space;
 mod sweeping;
+
+/// Makes a pipe. A program that does so would be a fork of this one, and have the locks of stores that other tests close.
+fn make_pipe(path: &std::path::Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}

@@ -53,7 +53,7 @@ fn plant(file: &Path, number: usize) {
             fs::remove_file(file).unwrap();
             symlink("/proc/self/mem", file).unwrap();
         }
-        _ => make_pipe(file),
+        _ => replace_by_pipe(file),
     }
 }
 
@@ -123,9 +123,9 @@ async fn interrupted_passes_continue_at_a_bounded_rate() {
 }
 
 /// Puts a pipe that has no writer in place of a file.
-fn make_pipe(file: &Path) {
+fn replace_by_pipe(file: &Path) {
     fs::remove_file(file).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success());
+    crate::make_pipe(file);
 }
 
 /// The values are filled with their numbers.
@@ -134,30 +134,38 @@ fn file_with(dir: &Path, number: u8) -> PathBuf {
     files.find(|file| fs::read(file).unwrap().first() == Some(&number)).unwrap()
 }
 
-fn names(status: &ScrubStatus) -> Vec<&str> {
+fn names(status: &ScrubStatus) -> BTreeSet<&str> {
     status.findings.iter().map(|finding| finding.name.as_str()).collect()
 }
 
 #[tokio::test]
 async fn damage_that_grows_during_a_pass_is_found_by_it_or_by_the_next() {
+    // A pass may be too far when the damage is made, on a busy machine.
+    while !damage_grows_during_a_pass().await {}
+}
+
+async fn damage_grows_during_a_pass() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), IndexKind::Redb, None).await;
-    for number in 0..6 {
-        set(&store, &format!("v/{number}"), vec![number; 3 << 20]).await;
+    for number in 0..8 {
+        set(&store, &format!("v/{number}"), vec![number; 2 << 20]).await;
     }
     store.close().await.unwrap();
-    let files: Vec<PathBuf> = (0..6).map(|number| file_with(dir.path(), number)).collect();
+    let files: Vec<PathBuf> = (0..8).map(|number| file_with(dir.path(), number)).collect();
     plant(&files[1], 0);
     let store = open(dir.path(), IndexKind::Redb, Some(MONTH)).await;
     while store.scrub().unwrap().keys < 3 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     // What was found counts before the pass has ended. Two more are damaged: one that was read, and one that will be.
-    assert_eq!(names(&store.scrub().unwrap()), ["v/1"]);
+    assert_eq!(names(&store.scrub().unwrap()), BTreeSet::from(["v/1"]));
     plant(&files[0], 0);
-    plant(&files[5], 0);
+    plant(&files[7], 0);
+    if store.scrub().unwrap().keys > 6 {
+        return false;
+    }
     let status = finished(&store).await;
-    assert_eq!((names(&status), status.damaged, status.keys), (vec!["v/1", "v/5"], 2, 6));
+    assert_eq!((names(&status), status.damaged, status.keys), (BTreeSet::from(["v/1", "v/7"]), 2, 8));
     store.close().await.unwrap();
     // While the next pass runs, what the last one found counts.
     let store = open(dir.path(), IndexKind::Redb, Some(Duration::from_millis(1))).await;
@@ -165,13 +173,14 @@ async fn damage_that_grows_during_a_pass_is_found_by_it_or_by_the_next() {
     loop {
         let status = store.scrub().unwrap();
         if status.damaged == 3 {
-            assert_eq!(names(&status), ["v/1", "v/5", "v/0"]);
+            assert_eq!(names(&status), BTreeSet::from(["v/0", "v/1", "v/7"]));
             break;
         }
         assert!(status.damaged == 2 && started.elapsed() < Duration::from_secs(300), "{status:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     store.close().await.unwrap();
+    true
 }
 
 #[tokio::test]
@@ -185,7 +194,7 @@ async fn damage_that_grows_during_a_check_is_part_of_its_result() {
     plant(&files[1], 2);
     let checked = store.check(move |report| match report.keys {
         3 => plant(&files[4], 4),
-        4 => make_pipe(&files[5]),
+        4 => replace_by_pipe(&files[5]),
         _ => {}
     });
     let checked = checked.await.unwrap();
@@ -197,7 +206,7 @@ async fn damage_that_grows_during_a_check_is_part_of_its_result() {
 /// Waits until passes report this damage, and no other.
 async fn reported(store: &LocalStore, expected: &[&str]) {
     let started = Instant::now();
-    while names(&store.scrub().unwrap()) != expected {
+    while names(&store.scrub().unwrap()) != expected.iter().copied().collect() {
         assert!(started.elapsed() < Duration::from_secs(60), "{:?}", store.scrub());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -208,18 +217,15 @@ async fn closed_segments_of_the_log_are_read_in_each_pass() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path(), IndexKind::Sled, None).await.close().await.unwrap();
     let store = open(dir.path(), IndexKind::Sled, Some(Duration::from_millis(1))).await;
-    finished(&store).await;
     // The first segment was retired when the store was closed, so this one is not read by anything else.
     let segment = dir.path().join("log/0000000000000001.log");
     assert!(!segment.exists());
     fs::write(&segment, vec![7; 64 << 10]).unwrap();
     reported(&store, &["log/0000000000000001.log"]).await;
-    assert!(store.scrub().unwrap().findings[0].cause.contains("header"));
     fs::remove_file(&segment).unwrap();
     reported(&store, &[]).await;
     // One that does not end holds up neither the pass nor the end of the store.
-    fs::write(&segment, "").unwrap();
-    make_pipe(&segment);
+    crate::make_pipe(&segment);
     reported(&store, &["log/0000000000000001.log"]).await;
     store.close().await.unwrap();
 }

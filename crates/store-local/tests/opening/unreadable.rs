@@ -1,6 +1,8 @@
 //! Value files that the operating system cannot read.
 
-use std::{os::unix::fs::symlink, process::Command};
+use std::os::unix::fs::symlink;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::*;
 
@@ -14,7 +16,8 @@ fn replace(file: &Path, kind: &str) {
         // Reads of it fail with EIO, as those of an unreadable sector do.
         "a sector that cannot be read" => symlink("/proc/self/mem", file).unwrap(),
         "a directory" => fs::create_dir(file).unwrap(),
-        "a pipe" => assert!(Command::new("mkfifo").arg(file).status().unwrap().success()),
+        // A program that makes it would be a fork of this one, and have the locks of stores that other tests close.
+        "a pipe" => mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
         "a loop of links" => symlink(file, file).unwrap(),
         _ => drop(std::os::unix::net::UnixListener::bind(file).unwrap()),
     }

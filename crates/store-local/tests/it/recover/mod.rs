@@ -234,7 +234,7 @@ async fn pipes_in_place_of_files_do_not_stop_a_recovery() {
         for file in files {
             let aside = sample.dir.path().with_extension("aside");
             fs::rename(&file, &aside).unwrap();
-            assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+            crate::make_pipe(&file);
             let recovering = recovered(dir, &sample.model);
             let ended = tokio::time::timeout(std::time::Duration::from_secs(60), recovering).await;
             // One that waits for a writer has one now, so that the test can end.
@@ -264,7 +264,7 @@ async fn files_that_change_after_a_recovery_was_opened_give_no_wrong_bytes() {
                 2 => fs::remove_file(&file).unwrap(),
                 _ => {
                     fs::remove_file(&file).unwrap();
-                    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+                    crate::make_pipe(&file);
                 }
             }
             let error = match recovery.read(value).await {
