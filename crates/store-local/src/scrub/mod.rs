@@ -189,6 +189,7 @@ impl Scrubber {
         if let Err(StoreError::Corrupt { cause, .. }) = &read
             && self.is_current(key, record)?
         {
+            self.source.directory.check_place().map_err(|_| Stopped)?;
             self.find(key.as_str().to_owned(), cause);
         }
         Ok(())
@@ -234,8 +235,12 @@ impl Scrubber {
         }
     }
 
+    /// Writes the state, unless the files of the store were removed or replaced.
     fn save(&mut self) {
         self.saved = Instant::now();
+        if self.source.directory.check_place().is_err() {
+            return;
+        }
         let text = self.state.lock().encode();
         if let Err(error) = state::write(&self.source.paths, &text) {
             tracing::debug!(%error, "could not write the state of the scrub");
