@@ -22,7 +22,7 @@ use zarrd_tests::{
 };
 use zarrd_wire::{dav, problem::ProblemType};
 
-/// The values of a prefix: of each size so many. Values of 20 kB are files of their own, small ones are not.
+/// The values of a prefix: a number of values and their size. Values of 20 kB are files of their own, small ones are not.
 const VALUES: [(u64, u64); 2] = [(100, 100), (20, 20_000)];
 const FILES_OF_PREFIX: usize = 20;
 const LARGE: u64 = 16 << 20;
@@ -137,7 +137,7 @@ struct Site<'d> {
 const CASES: [Kind; 2] = [Kind::Prefix, Kind::Value];
 
 impl Site<'_> {
-    /// The time that a request takes without interruption. A copy is removed; a move goes both ways.
+    /// The time that a request takes without interruption. A copy is removed; a move is followed by one back.
     async fn duration(&self, server: &Server, method: &Method, case: usize) -> Duration {
         let ([from, to], started) = (self.names[case], Instant::now());
         let answer = transfer(server, method.clone(), from, to).send().await.unwrap();
@@ -182,7 +182,7 @@ impl Site<'_> {
         server
     }
 
-    /// Waits until no files are left but those of values. Others are orphans, which another directory has.
+    /// Waits until each file is one of a value. Others are orphans, which another directory has.
     async fn has_files(&self, files: usize) {
         let what = format!("{files} files, and no other");
         eventually(&what, Duration::from_secs(20), async || value_files(self.dir) == files).await;

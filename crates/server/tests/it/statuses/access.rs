@@ -19,7 +19,7 @@ use crate::common::{
     tokens::{ServerWithTokens, caller_of, create_link, create_token, new_link, new_token},
 };
 
-/// A server with tokens, one of which is that of an administrator.
+/// A server with tokens, one of them of an administrator.
 struct AdministeredServer {
     tokens: ServerWithTokens,
     id: CredentialId,
