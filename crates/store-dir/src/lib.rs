@@ -136,6 +136,7 @@
 //! | `attributes`, `quiet`, `file_systems` | attributes and versions, the quiet time, and the kinds of file systems |
 //! | `names` | names of files that are no values |
 //! | `private` | files of the server itself, which are never served |
+//! | `url` | URLs, and the kind of store for programs that open them |
 
 #![cfg(target_os = "linux")]
 

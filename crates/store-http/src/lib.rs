@@ -80,13 +80,14 @@
 //! | `read` | reading a value |
 //! | `answer` | judging answers: versions, ranges, and what is no value |
 //! | `inner` | what clones share: requests with their redirects |
-//! | `url`, `options` | URLs and options |
+//! | `url`, `options`, `kind` | URLs, options, and the kind of store for programs that open URLs |
 //! | `failure`, `error` | failures of one request, and errors of the store |
 
 mod answer;
 mod error;
 mod failure;
 mod inner;
+mod kind;
 mod options;
 mod read;
 mod store;
@@ -95,7 +96,8 @@ mod url;
 pub use self::{
     error::{OpenError, RequestError},
     failure::{Failure, RedirectFailure},
+    kind::KIND,
     options::Options,
     store::WebStore,
-    url::{HttpUrl, KIND, UrlError},
+    url::{HttpUrl, UrlError},
 };

@@ -1,22 +1,13 @@
 //! URLs of web servers, with the options of a store.
 
-use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr};
 
-use async_trait::async_trait;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
-use zarrd_store::{
-    BoxError, Key, Recheck, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options,
-};
+use zarrd_store::{Key, Recheck, UrlOptionError, UrlOptions, url_options};
 
-use crate::{options::Options, store::WebStore};
-
-/// The kind of store in this crate.
-pub const KIND: StoreKind = StoreKind {
-    schemes: &["http://", "https://"],
-    forms: "http://HOST or https://HOST",
-    parse: |text| Ok(Arc::new(text.parse::<HttpUrl>()?)),
-};
+/// What the URLs begin with.
+pub(crate) const SCHEMES: &[&str] = &["http://", "https://"];
 
 /// The characters of a key that are percent-encoded in a URL: all but those that never have a meaning there.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -31,7 +22,7 @@ pub struct HttpUrl {
     pub(crate) redirects: Redirects,
     versions: Versions,
     /// The server is requested again after five seconds by default.
-    options: UrlOptions,
+    pub(crate) options: UrlOptions,
 }
 
 /// The meaning of a 403 for a key.
@@ -115,7 +106,7 @@ impl FromStr for HttpUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        if !KIND.has_scheme(text) {
+        if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
             return Err(UrlError::Invalid);
         }
         let mut base = Url::parse(text).map_err(|_| UrlError::Invalid)?;
@@ -162,15 +153,6 @@ impl fmt::Display for HttpUrl {
     }
 }
 
-#[async_trait]
-impl StoreUrl for HttpUrl {
-    async fn open(&self, _: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
-        let store = WebStore::open(self, Options::default()).await?;
-        let guarantees = store.guarantees();
-        Ok(self.options.cached(store, guarantees))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use zarrd_store::RecheckError;
@@ -194,9 +176,7 @@ mod tests {
             let parsed: HttpUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), shown);
             assert_eq!(shown.parse(), Ok(parsed), "{url}");
-            assert!(KIND.has_scheme(url));
         }
-        assert!(!KIND.has_scheme("s3://b") && !KIND.has_scheme("http:h"));
     }
 
     #[test]

@@ -63,7 +63,7 @@
 //! | `validators` | versions, and the ETags that they were made of |
 //! | `provider`, `client`, `http` | the clients of the services and their connections, and judging answers |
 //! | `xml` | listings and errors of the services |
-//! | `location`, `options` | URLs and options |
+//! | `location`, `options`, `kind` | URLs, options, and the kind of store for programs that open URLs |
 //! | `failure`, `error` | failures of one request, and errors of the store |
 
 mod client;
@@ -71,6 +71,7 @@ mod error;
 mod failure;
 mod http;
 mod inner;
+mod kind;
 mod list;
 mod location;
 mod options;
@@ -83,7 +84,8 @@ mod xml;
 pub use self::{
     error::{OpenError, RequestError},
     failure::{Failure, Refusal},
-    location::{BucketUrl, KIND, UrlError},
+    kind::KIND,
+    location::{BucketUrl, UrlError},
     options::Options,
     provider::Bucket,
     store::BucketStore,

@@ -1,21 +1,9 @@
 //! URLs of buckets.
 
-use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr};
 
-use async_trait::async_trait;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use zarrd_store::{
-    BoxError, KeyError, Prefix, Recheck, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options,
-};
-
-use crate::{options::Options, store::BucketStore};
-
-/// The kind of store in this crate.
-pub const KIND: StoreKind = StoreKind {
-    schemes: &["s3://", "gs://", "az://"],
-    forms: "s3://BUCKET, gs://BUCKET or az://CONTAINER",
-    parse: |text| Ok(Arc::new(text.parse::<BucketUrl>()?)),
-};
+use zarrd_store::{KeyError, Prefix, Recheck, UrlOptionError, UrlOptions, url_options};
 
 /// The characters of a prefix that are percent-encoded in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
@@ -38,7 +26,7 @@ pub struct BucketUrl {
     pub(crate) location: Location,
     pub(crate) forbidden: Forbidden,
     /// The bucket is requested again after five seconds by default.
-    options: UrlOptions,
+    pub(crate) options: UrlOptions,
 }
 
 /// A prefix in a bucket: the part of the URL before its options. It has no credentials.
@@ -166,16 +154,6 @@ impl fmt::Display for Location {
     }
 }
 
-#[async_trait]
-impl StoreUrl for BucketUrl {
-    /// Opens the bucket with the credentials of the environment.
-    async fn open(&self, _: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
-        let store = BucketStore::open(self, Options::from_environment()).await?;
-        let guarantees = store.guarantees();
-        Ok(self.options.cached(store, guarantees))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use zarrd_store::RecheckError;
@@ -194,9 +172,7 @@ mod tests {
         ] {
             let parsed: BucketUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), url);
-            assert!(KIND.has_scheme(url) && !KIND.has_scheme(&url.replacen("://", ":", 1)));
         }
-        assert!(!KIND.has_scheme("http://b/"));
         for (url, recheck) in [("s3://b", Recheck::DISTANT), ("s3://b?absent=403&recheck=0", Recheck::Always)] {
             assert_eq!(url.parse::<BucketUrl>().unwrap().options.recheck, recheck, "{url}");
         }
