@@ -18,7 +18,7 @@ const ENTRY_OVERHEAD: u64 = 256;
 /// The size of a typical result in bytes.
 const TYPICAL_SIZE: u64 = 4 << 10;
 
-/// The number of computations from which on those that nobody waits for are removed from the table.
+/// The number of computations from which on those without a waiting request are removed from the table.
 const MANY_COMPUTATIONS: usize = 64;
 
 /// An LRU cache of results.
@@ -80,7 +80,7 @@ impl ResultCache {
         }
     }
 
-    /// The result of a key: cached, that of another request which is computing it, or that of `compute`, which is cached.
+    /// The result of a key: cached, computed by another request at the moment, or made by `compute` and cached.
     ///
     /// All who wait for a computation drive it, so it goes on as long as one of them does, with the memory of the request
     /// that started it; the others hold no memory of their own meanwhile. If it fails, its error is that of the request
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_computation_ends_when_nobody_waits_for_it() {
+    async fn a_computation_ends_when_no_request_waits_for_it() {
         let (cache, counted) = (Arc::new(ResultCache::new(1 << 20)), Arc::<Counted>::default());
         for _ in 0..2 * MANY_COMPUTATIONS {
             let mut waiting = requests(&cache, &counted, 2, |_| Ok(b"result"));

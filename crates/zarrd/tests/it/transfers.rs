@@ -400,7 +400,7 @@ async fn copy_converts_the_index_and_keeps_the_values() {
     assert_eq!(store.erase_prefix(&Prefix::parse("t/").unwrap()).await.unwrap(), KeyCount::exact(count as u64));
 }
 
-/// The threads of a process: name and nice value. That of the allocator, which starts before the program, is left out.
+/// The threads of a process: name and nice value. The allocator's, which starts before the program, is left out.
 #[cfg(target_os = "linux")]
 fn threads(pid: u32) -> Vec<(String, i32)> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
