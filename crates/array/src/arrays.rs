@@ -190,8 +190,8 @@ impl Arrays {
     ) -> Result<ArrayResult, ArrayError> {
         let start = Instant::now();
         let context = self.0.for_operation();
-        let max_remembered = context.results.max_size();
-        let consumer = ReduceConsumer { request: reduce, options: &context.options, limit, max_remembered };
+        let max_cached = context.results.max_size();
+        let consumer = ReduceConsumer { request: reduce, options: &context.options, limit, max_cached };
         let read = plan_read(&context, (path, dialect), request, &consumer).await?;
         read.source.metrics.planned(start.elapsed());
         let decode = match reduce.decode {

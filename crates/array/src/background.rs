@@ -184,10 +184,10 @@ async fn finish<T>(task: JoinHandle<T>) -> T {
     }
 }
 
-/// Lowers the priority of a new thread. Threads inherit the priority of those that start them, so it is
-/// determined once, from that of the program.
+/// Lowers the priority of a new thread by `nicer`, the increment of its nice value. Threads inherit the priority of those
+/// that start them, so it is determined once, from that of the program.
 #[cfg(target_os = "linux")]
-fn lower_priority(nicer: i32) -> impl Fn() {
+pub fn lower_priority(nicer: i32) -> impl Fn() {
     use rustix::process::{getpriority_process, setpriority_process};
 
     // On Linux these are of the calling thread alone.
@@ -199,8 +199,9 @@ fn lower_priority(nicer: i32) -> impl Fn() {
     }
 }
 
+/// Leaves the priority unchanged.
 #[cfg(not(target_os = "linux"))]
-fn lower_priority(_nicer: i32) -> impl Fn() {
+pub fn lower_priority(_nicer: i32) -> impl Fn() {
     || ()
 }
 

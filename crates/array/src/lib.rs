@@ -61,7 +61,7 @@ mod work;
 mod write;
 
 pub use arrays::Arrays;
-pub use background::{ConnectedClient, crowd_runtime, leave, leave_crowd, run_request, run_short};
+pub use background::{ConnectedClient, crowd_runtime, leave, leave_crowd, lower_priority, run_request, run_short};
 pub use chunk_map::{BinAxis, ChunkBins, ChunkEntry, ChunkMap, MAX_BINS};
 pub use coordinates::{
     error::CoordinateError,

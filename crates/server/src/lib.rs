@@ -68,6 +68,7 @@ mod monitoring_api;
 mod node_api;
 mod observed_body;
 mod page_api;
+mod pager;
 mod progress_timeout;
 mod request_body;
 mod request_id;

@@ -102,6 +102,13 @@ macro_rules! operation {
     };
 }
 
+/// `GET` and `HEAD` with one handler, for a caller with the required rights.
+macro_rules! reads {
+    ($requires:ident, $handler:path) => {
+        [operation!(GET, Safe, $requires, $handler), operation!(HEAD, Safe, $requires, $handler)]
+    };
+}
+
 /// The operations on a prefix.
 fn prefix_operations() -> Vec<Operation> {
     vec![
@@ -110,14 +117,14 @@ fn prefix_operations() -> Vec<Operation> {
         operation!(DELETE, Unsafe, Write, erase::prefix),
         operation!(dav::propfind = dav, Safe, Properties, dav_api::propfind),
         operation!(dav::proppatch = dav, Unsafe, Write, dav_api::proppatch),
-        operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy),
+        operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy_or_move),
     ]
 }
 
 /// The operations of WebDAV on a key, or on a prefix other than the root, that change it.
 fn dav_changes() -> [Operation; 2] {
     [
-        operation!(dav::move_ = dav, Unsafe, Move, dav_api::move_),
+        operation!(dav::move_ = dav, Unsafe, Move, dav_api::copy_or_move),
         operation!(dav::mkcol = dav, Unsafe, Write, dav_api::mkcol),
     ]
 }
@@ -138,7 +145,7 @@ fn store_routes() -> Vec<Route> {
                 operation!(DELETE, Unsafe, Write, erase::key),
                 operation!(dav::propfind = dav, Safe, Properties, dav_api::propfind),
                 operation!(dav::proppatch = dav, Unsafe, Write, dav_api::proppatch),
-                operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy),
+                operation!(dav::copy = dav, Unsafe, Copy, dav_api::copy_or_move),
             ]
             .into_iter()
             .chain(dav_changes())
@@ -224,62 +231,14 @@ fn access_routes() -> Vec<Route> {
 
 fn server_routes() -> Vec<Route> {
     vec![
-        Route {
-            template: routes::SCHEMA_ZOM,
-            operations: vec![
-                operation!(GET, Safe, Nothing, node_api::schema),
-                operation!(HEAD, Safe, Nothing, node_api::schema),
-            ],
-        },
-        Route {
-            template: routes::PAGE,
-            operations: vec![
-                operation!(GET, Safe, Nothing, page_api::root),
-                operation!(HEAD, Safe, Nothing, page_api::root),
-            ],
-        },
-        Route {
-            template: routes::BROWSE_PATH,
-            operations: vec![
-                operation!(GET, Safe, Nothing, page_api::browse),
-                operation!(HEAD, Safe, Nothing, page_api::browse),
-            ],
-        },
-        Route {
-            template: routes::ASSET,
-            operations: vec![
-                operation!(GET, Safe, Nothing, page_api::asset),
-                operation!(HEAD, Safe, Nothing, page_api::asset),
-            ],
-        },
-        Route {
-            template: routes::HEALTH,
-            operations: vec![
-                operation!(GET, Safe, Nothing, monitoring_api::health),
-                operation!(HEAD, Safe, Nothing, monitoring_api::health),
-            ],
-        },
-        Route {
-            template: routes::READY,
-            operations: vec![
-                operation!(GET, Safe, Nothing, monitoring_api::ready),
-                operation!(HEAD, Safe, Nothing, monitoring_api::ready),
-            ],
-        },
-        Route {
-            template: routes::METRICS,
-            operations: vec![
-                operation!(GET, Safe, Metrics, monitoring_api::metrics),
-                operation!(HEAD, Safe, Metrics, monitoring_api::metrics),
-            ],
-        },
-        Route {
-            template: routes::OPENAPI,
-            operations: vec![
-                operation!(GET, Safe, Nothing, monitoring_api::openapi),
-                operation!(HEAD, Safe, Nothing, monitoring_api::openapi),
-            ],
-        },
+        Route { template: routes::SCHEMA_ZOM, operations: reads!(Nothing, node_api::schema).into() },
+        Route { template: routes::PAGE, operations: reads!(Nothing, page_api::root).into() },
+        Route { template: routes::BROWSE_PATH, operations: reads!(Nothing, page_api::browse).into() },
+        Route { template: routes::ASSET, operations: reads!(Nothing, page_api::asset).into() },
+        Route { template: routes::HEALTH, operations: reads!(Nothing, monitoring_api::health).into() },
+        Route { template: routes::READY, operations: reads!(Nothing, monitoring_api::ready).into() },
+        Route { template: routes::METRICS, operations: reads!(Metrics, monitoring_api::metrics).into() },
+        Route { template: routes::OPENAPI, operations: reads!(Nothing, monitoring_api::openapi).into() },
     ]
 }
 

@@ -8,7 +8,7 @@ use zarrd_wire::routes::{STORE, STORE_ROOT};
 
 use crate::{app::App, authorization::Session};
 
-/// What the paths of requests mean.
+/// The meaning of the paths of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Surface {
     /// They are paths of the route table.

@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 use zarrd_store::{Key, Recheck, UrlOptionError, UrlOptions, url_options};
 
-/// What the URLs begin with.
+/// The schemes of the URLs.
 pub(crate) const SCHEMES: &[&str] = &["http://", "https://"];
 
 /// The characters of a key that are percent-encoded in a URL: all but those that never have a meaning there.

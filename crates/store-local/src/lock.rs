@@ -1,15 +1,13 @@
 //! The lock of a store's directory.
 
 use std::{
-    fs::{self, File, Metadata, OpenOptions, TryLockError},
+    fs::{self, File, Metadata, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::PathBuf,
 };
 
-use rustix::fs::OFlags;
-
-use crate::{OpenError, paths::Paths};
+use crate::{OpenError, paths::Paths, regular_file};
 
 /// The lock of a store, released when it is dropped or the process ends.
 ///
@@ -57,8 +55,12 @@ pub(crate) struct Replaced {
 impl Lock {
     pub(crate) fn take(paths: &Paths) -> Result<Self, OpenError> {
         let path = &paths.lock();
-        let mut file =
-            options().write(true).create(true).truncate(false).open(path).map_err(OpenError::io("open", path))?;
+        let mut file = regular_file::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(OpenError::io("open", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(locked(paths, &file)),
@@ -80,7 +82,7 @@ impl Lock {
     pub(crate) fn take_shared(paths: &Paths) -> Result<Self, OpenError> {
         let path = &paths.lock();
         let place = None;
-        let file = match options().open(path) {
+        let file = match regular_file::options().open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self { _file: None, origin: Origin::Here, place });
             }
@@ -117,13 +119,6 @@ impl Place {
         };
         if is_same { Ok(()) } else { Err(Replaced { dir: self.paths.given().to_owned() }) }
     }
-}
-
-/// A pipe in place of the file is opened, locked and read without waiting for its other end.
-fn options() -> OpenOptions {
-    let mut options = File::options();
-    options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    options
 }
 
 fn locked(paths: &Paths, file: &File) -> OpenError {

@@ -1,7 +1,7 @@
 //! Files that are what they should be: a pipe in place of one would never end.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::Path,
@@ -9,10 +9,17 @@ use std::{
 
 use rustix::fs::OFlags;
 
+/// Options of opening for reading with which a pipe in place of the file is opened, locked and read without waiting for its
+/// other end.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = File::options();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options
+}
+
 /// Opens a regular file for reading. Anything else is an error.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let file = options().open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),

@@ -29,7 +29,6 @@ mod exit;
 mod hierarchy;
 mod logging;
 mod open;
-mod priority;
 mod served_tokens;
 mod signals;
 mod transfer;

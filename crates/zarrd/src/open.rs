@@ -213,8 +213,7 @@ pub(crate) async fn open_foreign(
     url: &ForeignUrl,
     private: &[PathBuf],
 ) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    let opened = url.url().open(private).await;
-    opened.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
+    url.open(private).await.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
 }
 
 impl From<WriteLimits> for Options {

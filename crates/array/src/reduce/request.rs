@@ -64,7 +64,7 @@ pub(crate) struct ReduceConsumer<'a> {
     /// The size of the result in bytes, at most.
     pub(crate) limit: u64,
     /// The maximum size of a cached result, in bytes.
-    pub(crate) max_remembered: u64,
+    pub(crate) max_cached: u64,
 }
 
 impl ReduceRequest {
@@ -186,7 +186,7 @@ impl Consumer for ReduceConsumer<'_> {
         let cost = ResultCost {
             size: plan.reduction.shape().into_iter().fold(plan.result_size(), u64::saturating_mul),
             // The parts of a result that is to be cached are buffered until all are complete.
-            state: plan.slab_memory().saturating_add(plan.len().filter(|&len| len <= self.max_remembered).unwrap_or(0)),
+            state: plan.slab_memory().saturating_add(plan.len().filter(|&len| len <= self.max_cached).unwrap_or(0)),
             decoded_per_byte: decoded_size.div_ceil(stored),
             passes: plan.slabs(array).passes(),
             work_per_element: STEPS_PER_ELEMENT.saturating_mul(

@@ -167,16 +167,12 @@ impl Running {
 
     /// All results, of `len` bytes.
     async fn into_bytes(self: Box<Self>, len: usize) -> Result<Bytes, ArrayError> {
-        let mut bytes = Vec::with_capacity(len);
-        let mut rest = Some(self);
-        while let Some(running) = rest {
-            rest = None;
-            if let Some((elements, running)) = running.next().await? {
-                // Texts have no size in advance.
-                let Elements::Fixed(part) = elements else { return Err(ComputeError::Internal.into()) };
-                bytes.extend_from_slice(&part);
-                rest = Some(running);
-            }
+        let (mut running, mut bytes) = (self, Vec::with_capacity(len));
+        while let Some((elements, rest)) = running.next().await? {
+            // Texts have no size in advance.
+            let Elements::Fixed(part) = elements else { return Err(ComputeError::Internal.into()) };
+            bytes.extend_from_slice(&part);
+            running = rest;
         }
         Ok(bytes.into())
     }

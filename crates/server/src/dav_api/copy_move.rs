@@ -25,16 +25,17 @@ use crate::{
     extract::{NoQuery, Query, StorePath, WriteConditions},
 };
 
-/// Where to copy or move, and how.
+/// The destination of a copy or move, with the headers that say how to get there.
 #[derive(Debug)]
 pub(crate) struct TransferTarget {
+    kind: Kind,
     destination: StoreTarget,
     overwrite: Overwrite,
     depth: Option<Depth>,
 }
 
-/// `COPY`: copies a value, or everything below a prefix, in one commit.
-pub(crate) async fn copy(
+/// `COPY`: copies a value, or everything below a prefix, in one commit. `MOVE` erases the source in the same commit.
+pub(crate) async fn copy_or_move(
     State(app): State<App>,
     StorePath(source): StorePath,
     _: Query<NoQuery>,
@@ -43,22 +44,8 @@ pub(crate) async fn copy(
     session: Session,
     RequestClaim(claim): RequestClaim,
 ) -> Result<Response, ApiError> {
-    let TransferTarget { destination, overwrite, depth } = target;
-    Transfer { app, session, claim, kind: Kind::Copy, conditions, overwrite }.run(source, destination, depth).await
-}
-
-/// `MOVE`: like [`copy`], and erases the source in the same commit.
-pub(crate) async fn move_(
-    State(app): State<App>,
-    StorePath(source): StorePath,
-    _: Query<NoQuery>,
-    target: TransferTarget,
-    conditions: WriteConditions,
-    session: Session,
-    RequestClaim(claim): RequestClaim,
-) -> Result<Response, ApiError> {
-    let TransferTarget { destination, overwrite, depth } = target;
-    Transfer { app, session, claim, kind: Kind::Move, conditions, overwrite }.run(source, destination, depth).await
+    let TransferTarget { kind, destination, overwrite, depth } = target;
+    Transfer { app, session, claim, kind, conditions, overwrite }.run(source, destination, depth).await
 }
 
 impl FromRequestParts<App> for TransferTarget {
@@ -67,7 +54,8 @@ impl FromRequestParts<App> for TransferTarget {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let destination = destination::parse(app, &parts.headers, &parts.uri, &parts.extensions)?;
         let depth = dav::depth(&parts.headers)?;
-        Ok(Self { destination, overwrite: dav::overwrite(&parts.headers)?, depth })
+        let kind = if parts.method == dav::move_() { Kind::Move } else { Kind::Copy };
+        Ok(Self { kind, destination, overwrite: dav::overwrite(&parts.headers)?, depth })
     }
 }
 

@@ -3,7 +3,6 @@
 mod collections;
 mod copy_move;
 mod mkcol;
-mod pager;
 mod propfind;
 mod proppatch;
 mod resource;
@@ -11,9 +10,4 @@ mod transfer;
 mod tree_transfer;
 mod value_transfer;
 
-pub(crate) use self::{
-    copy_move::{copy, move_},
-    mkcol::mkcol,
-    propfind::propfind,
-    proppatch::proppatch,
-};
+pub(crate) use self::{copy_move::copy_or_move, mkcol::mkcol, propfind::propfind, proppatch::proppatch};

@@ -22,7 +22,6 @@ use zarrd_wire::{
 
 use super::{
     collections::Collections,
-    pager::Pager,
     resource::{self, Found},
 };
 use crate::{
@@ -32,6 +31,7 @@ use crate::{
     extract::{StorePath, takes_whole_paths},
     guard,
     headers::REVALIDATE,
+    pager::Pager,
     request_body::XmlDocument,
     routes::Route,
     snapshot_api::ReadSource,
@@ -111,20 +111,15 @@ enum Times {
 
 /// A listing of a collection, which is written as it is read.
 struct Walk {
-    app: App,
-    store: Arc<dyn ListableStore>,
-    prefix: Prefix,
     pager: Pager,
     writer: Multistatus,
 }
 
 impl Walk {
-    fn new(app: App, store: Arc<dyn ListableStore>, prefix: Prefix, writer: Multistatus) -> Self {
+    fn new(app: App, source: Arc<dyn ListableStore>, prefix: Prefix, writer: Multistatus) -> Self {
         let entries = PAGE_BYTES.checked_div(RESPONSE_BYTES.saturating_add(writer.overhead())).unwrap_or_default();
-        let limit = entries.clamp(PAGE_ENTRIES.0, PAGE_ENTRIES.1);
-        let pager =
-            Pager { app: app.clone(), store: Arc::clone(&store), prefix: prefix.clone(), limit, next: Some(None) };
-        Self { app, store, prefix, pager, writer }
+        let page_len = entries.clamp(PAGE_ENTRIES.0, PAGE_ENTRIES.1);
+        Self { pager: Pager { app, source, prefix, page_len, remaining: None, next: Some(None) }, writer }
     }
 
     /// The responses of a page of children.
@@ -133,7 +128,7 @@ impl Walk {
         for prefix in &page.prefixes {
             let modified = match times {
                 Times::Requested(time) => Some(time),
-                Times::Sampled => resource::newest_below(&self.app, &*self.store, prefix).await?,
+                Times::Sampled => resource::newest_below(&self.pager.app, &*self.pager.source, prefix).await?,
             };
             // It may have been erased meanwhile.
             if let Some(modified) = modified {
@@ -171,7 +166,7 @@ impl Walk {
 /// response begins.
 async fn children(mut walk: Walk, modified: SystemTime, times: Times) -> Result<Response, ApiError> {
     let mut start = walk.writer.start().to_owned();
-    walk.writer.write(&mut start, &Resource::Collection { prefix: walk.prefix.as_str(), modified });
+    walk.writer.write(&mut start, &Resource::Collection { prefix: walk.pager.prefix.as_str(), modified });
     if let Some(page) = walk.pager.children().await? {
         start.push_str(&String::from_utf8_lossy(&walk.page_of_children(&page, times).await?));
     }
@@ -187,11 +182,11 @@ async fn children(mut walk: Walk, modified: SystemTime, times: Times) -> Result<
 
 /// The response with a collection and everything below it. Collections follow what is below them.
 ///
-/// What does not fit into one page is counted before the response begins.
+/// Resources that do not fit into one page are counted before the response begins.
 async fn descendants(mut walk: Walk, modified: SystemTime) -> Result<Response, ApiError> {
     let first = walk.pager.keys().await?.unwrap_or(KeyPage { keys: Vec::new(), cursor: None });
     let next = walk.pager.next.clone();
-    let mut counted = Collections::new(walk.prefix.as_str(), modified);
+    let mut counted = Collections::new(walk.pager.prefix.as_str(), modified);
     // The collection itself is one of them.
     let mut responses = count(&first, &mut counted).saturating_add(1);
     while responses <= MAX_RESPONSES
@@ -203,7 +198,7 @@ async fn descendants(mut walk: Walk, modified: SystemTime) -> Result<Response, A
         return Err(ApiError::propfind_finite_depth(MAX_RESPONSES));
     }
     walk.pager.next = next;
-    let collections = Collections::new(walk.prefix.as_str(), modified);
+    let collections = Collections::new(walk.pager.prefix.as_str(), modified);
     let start = stream::iter([Ok(Bytes::from_static(walk.writer.start().as_bytes()))]);
     let state = Descent { walk, collections, page: Some(first), written: 0 };
     Ok(response(Body::from_stream(start.chain(stream::try_unfold(Some(state), Descent::next)))))

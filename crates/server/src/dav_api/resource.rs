@@ -1,4 +1,4 @@
-//! What is at a path.
+//! Resources: the value or the collection at a path.
 
 use std::time::SystemTime;
 

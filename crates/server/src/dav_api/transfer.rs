@@ -1,4 +1,4 @@
-//! What copies and moves of values and of prefixes share.
+//! The common parts of copying and moving values and prefixes.
 
 use zarrd_array::Claim;
 use zarrd_store::{Change, ChangeOutcome, Key, Precondition, Prefix, StoreError, UploadError, Version};
@@ -10,7 +10,7 @@ use crate::{app::App, authorization::Session, error::ApiError, extract::WriteCon
 /// The number of attempts while others change the source or the destination.
 pub(super) const ATTEMPTS: usize = 3;
 
-/// What becomes of the source.
+/// The treatment of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It stays.
@@ -40,7 +40,7 @@ pub(super) struct Destination {
     pub(super) prefix: Option<Prefix>,
 }
 
-/// What is at a destination.
+/// The present content of a destination.
 pub(super) struct Existing {
     /// The changes that remove what is below it, or check that there is nothing.
     pub(super) changes: Vec<Change>,
@@ -51,7 +51,7 @@ pub(super) struct Existing {
 }
 
 impl Transfer {
-    /// What is at the destination, and the changes that remove it. Fails if it must not be replaced.
+    /// The content of the destination, and the changes that remove it. Fails if it must not be replaced.
     pub(super) async fn existing(
         &self,
         destination: &Destination,

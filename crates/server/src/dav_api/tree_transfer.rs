@@ -27,7 +27,7 @@ const CHANGES_BYTES: u64 = 512;
 const FIRST_BYTES: u64 = 128 << 10;
 const KEYS_AT_ONCE: usize = 64;
 
-/// What is copied or moved: as of one commit, or key by key if its store has no commits.
+/// The source of a copy or move: as of one commit, or key by key if its store has no commits.
 enum Source {
     Snapshot(Arc<dyn PrefixSnapshot>),
     Store(Arc<dyn SnapshotStore>),
@@ -157,7 +157,7 @@ fn memory_of(entry: &Entry, destination: &Destination) -> u64 {
     CHANGES_BYTES.saturating_add(keys).saturating_add(value)
 }
 
-/// What a copy of a value is made with.
+/// A maker of the copies of values.
 struct Copier {
     app: App,
     source: Source,

@@ -33,7 +33,7 @@ pub(super) struct Requests {
     pub(super) app: App,
     /// The client's address.
     pub(super) peer: IpAddr,
-    /// What the paths of requests mean.
+    /// The meaning of the paths of requests.
     pub(super) surface: Surface,
     pub(super) mode: ConnectionMode,
     /// True if the connection is encrypted.

@@ -4,24 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use zarrd_store::{Cursor, DirPage, KeyPage, ListableStore, PageRequest, Prefix, StoreError};
+use zarrd_store::{DirPage, KeyPage, ListableStore, Prefix, StoreError};
 use zarrd_wire::{listing::KeyLine, query::ListQuery};
 
-use crate::app::App;
+use crate::{app::App, pager::Pager};
 
 /// The number of entries read at a time; with the longest names they take 256 KiB.
 const BATCH_SIZE: usize = 256;
-
-/// The position of a listing in progress.
-struct Pager {
-    app: App,
-    source: Arc<dyn ListableStore>,
-    prefix: Prefix,
-    /// The number of entries left to return; `None` for all.
-    remaining: Option<usize>,
-    /// The cursor of the next batch; `None` at the end.
-    next: Option<Option<Cursor>>,
-}
 
 /// Streams the keys below `prefix` in a store or snapshot from the query's cursor, up to its limit.
 ///
@@ -32,9 +21,9 @@ pub(super) async fn keys(
     prefix: Prefix,
     query: ListQuery,
 ) -> Result<impl Stream<Item = Result<KeyPage, StoreError>> + Send, StoreError> {
-    let mut pager = Pager::new(app, source, prefix, query);
-    let first = pager.next_keys().await?.map(Ok);
-    let rest = stream::try_unfold(pager, async |mut pager| Ok(pager.next_keys().await?.map(|page| (page, pager))));
+    let mut pager = pager(app, source, prefix, query);
+    let first = pager.keys().await?.map(Ok);
+    let rest = stream::try_unfold(pager, async |mut pager| Ok(pager.keys().await?.map(|page| (page, pager))));
     Ok(stream::iter(first).chain(rest))
 }
 
@@ -45,9 +34,9 @@ pub(super) async fn dir(
     prefix: Prefix,
     query: ListQuery,
 ) -> Result<impl Stream<Item = Result<DirPage, StoreError>> + Send, StoreError> {
-    let mut pager = Pager::new(app, source, prefix, query);
-    let first = pager.next_dir().await?.map(Ok);
-    let rest = stream::try_unfold(pager, async |mut pager| Ok(pager.next_dir().await?.map(|page| (page, pager))));
+    let mut pager = pager(app, source, prefix, query);
+    let first = pager.children().await?.map(Ok);
+    let rest = stream::try_unfold(pager, async |mut pager| Ok(pager.children().await?.map(|page| (page, pager))));
     Ok(stream::iter(first).chain(rest))
 }
 
@@ -62,37 +51,7 @@ pub(super) fn lines(page: &KeyPage) -> Bytes {
     lines.into()
 }
 
-impl Pager {
-    fn new(app: App, source: Arc<dyn ListableStore>, prefix: Prefix, query: ListQuery) -> Self {
-        Self { app, source, prefix, remaining: query.limit, next: Some(query.cursor) }
-    }
-
-    async fn next_keys(&mut self) -> Result<Option<KeyPage>, StoreError> {
-        let Some(page) = self.page() else { return Ok(None) };
-        let permit = self.app.listing_permit(&self.prefix).await;
-        let batch = self.source.list_prefix(&self.prefix, page).await?;
-        drop(permit);
-        self.advance(batch.keys.len(), batch.cursor.clone());
-        Ok(Some(batch))
-    }
-
-    async fn next_dir(&mut self) -> Result<Option<DirPage>, StoreError> {
-        let Some(page) = self.page() else { return Ok(None) };
-        let permit = self.app.listing_permit(&self.prefix).await;
-        let batch = self.source.list_dir(&self.prefix, page).await?;
-        drop(permit);
-        self.advance(batch.keys.len() + batch.prefixes.len(), batch.cursor.clone());
-        Ok(Some(batch))
-    }
-
-    fn page(&mut self) -> Option<PageRequest> {
-        let limit = self.remaining.map_or(BATCH_SIZE, |remaining| remaining.min(BATCH_SIZE));
-        let cursor = self.next.take().filter(|_| limit > 0)?;
-        Some(PageRequest { limit, cursor })
-    }
-
-    fn advance(&mut self, entries: usize, cursor: Option<Cursor>) {
-        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(entries));
-        self.next = cursor.map(Some);
-    }
+/// A listing from the query's cursor, up to its limit.
+fn pager(app: App, source: Arc<dyn ListableStore>, prefix: Prefix, query: ListQuery) -> Pager {
+    Pager { app, source, prefix, page_len: BATCH_SIZE, remaining: query.limit, next: Some(query.cursor) }
 }

@@ -11,7 +11,7 @@ use crate::{
     repair::{MAX_REPAIRED_BYTES, repair_bit},
 };
 
-/// What can be read of a segment.
+/// The readable parts of a segment.
 pub(crate) struct ScannedSegment {
     /// The epoch and the first group; `None` if the header is damaged.
     pub(crate) header: Option<(u64, u64)>,

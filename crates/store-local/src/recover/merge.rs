@@ -33,7 +33,7 @@ enum LoggedValue {
     Bulk(Arc<BulkCommit>, usize),
 }
 
-/// What was found of a store.
+/// The findings of a recovery, before they are merged.
 pub(super) struct Found {
     index: IndexState,
     /// The last changes of keys in the log.

@@ -41,7 +41,7 @@ use crate::{
     values::{Buffers, Directory, OpenValue},
 };
 
-/// What is whole of a store.
+/// A store that is read as far as it is whole.
 ///
 /// The store is locked for reading until this is dropped.
 pub struct Recovery {

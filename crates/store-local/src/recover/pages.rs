@@ -1,4 +1,4 @@
-//! What the scans of both kinds of index return.
+//! Results of scanning an index of either kind.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 

@@ -48,7 +48,7 @@ pub(crate) struct Scrub {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the scrub reads.
+/// The parts of a store that the scrub reads.
 pub(crate) struct ScrubSource {
     pub(crate) paths: Paths,
     pub(crate) views: Arc<Views>,

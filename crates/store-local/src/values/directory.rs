@@ -4,7 +4,6 @@ use std::{
     fs::{self, File},
     io,
     ops::{Deref, DerefMut},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -22,6 +21,7 @@ use zarrd_store::{Admitted, WarningRate};
 use crate::{
     lock::{Place, Replaced},
     record::{FileId, directory_name},
+    regular_file,
     space::Space,
 };
 
@@ -119,9 +119,7 @@ impl Directory {
     /// Opens a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn open_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
-        // Opening a pipe that is in place of the file must not wait for its writer.
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
-        self.with_descriptor(|| File::options().read(true).custom_flags(flags).open(&path))
+        self.with_descriptor(|| regular_file::options().open(&path))
     }
 
     /// Opens a file if that needs no disk access, so that async threads may call it.

@@ -37,7 +37,7 @@ struct Recovered {
     lost: AtomicU64,
 }
 
-/// Where doubtful and lost values are listed.
+/// The list of doubtful and lost values.
 enum Report {
     /// On stderr, with the messages of the command.
     Messages,
@@ -55,7 +55,7 @@ enum Unit<'r> {
 struct Recovering<'r> {
     recovery: &'r Recovery,
     to: &'r LocalStore,
-    doubtful: Doubtful,
+    config: &'r RecoverConfig,
     report: Report,
     progress: &'r Progress,
     recovered: Recovered,
@@ -80,12 +80,12 @@ pub(super) async fn run(config: RecoverConfig) -> Result<(), Error> {
     let recovering = Recovering {
         recovery: &recovery,
         to: &to,
-        doubtful: config.doubtful,
+        config: &config,
         report,
         progress: &progress,
         recovered: Recovered::default(),
     };
-    let result = signals.unless_stopped(recovering.fill(&config)).await;
+    let result = signals.unless_stopped(recovering.fill()).await;
     let result = match result {
         Ok(()) => signals.finish(to.complete()).await.map_err(Error::from),
         Err(error) => Err(error),
@@ -123,9 +123,9 @@ impl Report {
 }
 
 impl Recovering<'_> {
-    async fn fill(&self, config: &RecoverConfig) -> Result<(), Error> {
+    async fn fill(&self) -> Result<(), Error> {
         for loss in self.recovery.losses() {
-            self.add_loss(loss, config)?;
+            self.add_loss(loss)?;
         }
         if self.recovery.operations() > 0 {
             let operations = self.recovery.operations();
@@ -140,10 +140,10 @@ impl Recovering<'_> {
         }
         self.progress.start_processing();
         let units = stream::iter(units(self.recovery.values()).map(Ok));
-        units.try_for_each_concurrent(config.jobs.get(), |unit| self.put(unit, config)).await?;
-        self.finish_report(config)?;
+        units.try_for_each_concurrent(self.config.jobs.get(), |unit| self.put(unit)).await?;
+        self.finish_report()?;
         if let (CopiedTokens::All, Some(from), Some(to)) =
-            (config.tokens, config.from.directory(), config.to.directory())
+            (self.config.tokens, self.config.from.directory(), self.config.to.directory())
         {
             copy_access(from, to).map_err(Error::CopiedAccess)?;
         }
@@ -151,37 +151,37 @@ impl Recovering<'_> {
     }
 
     fn takes(&self, value: &RecoverableValue) -> bool {
-        value.certainty == Certainty::Certain || self.doubtful == Doubtful::Take
+        value.certainty == Certainty::Certain || self.config.doubtful == Doubtful::Take
     }
 
-    async fn put(&self, unit: Unit<'_>, config: &RecoverConfig) -> Result<(), Error> {
+    async fn put(&self, unit: Unit<'_>) -> Result<(), Error> {
         match unit {
-            Unit::Large(value) => self.put_large(value, config).await,
-            Unit::Small(values) => self.put_small(values, config).await,
+            Unit::Large(value) => self.put_large(value).await,
+            Unit::Small(values) => self.put_small(values).await,
         }
     }
 
-    async fn put_large(&self, value: &RecoverableValue, config: &RecoverConfig) -> Result<(), Error> {
+    async fn put_large(&self, value: &RecoverableValue) -> Result<(), Error> {
         if !self.takes(value) {
-            return self.count(value, config);
+            return self.count(value);
         }
         let written = async {
             let payload = self.recovery.read(value).await?;
             self.to.set(&value.key, payload, Precondition::none()).await
         };
         match written.await {
-            Ok(_) => self.count(value, config),
+            Ok(_) => self.count(value),
             // What the stream of the file yields, the new store passes on.
-            Err(StoreError::Corrupt { cause, .. }) => self.add_damaged(value, &error_chain(&cause), config),
+            Err(StoreError::Corrupt { cause, .. }) => self.add_damaged(value, &error_chain(&cause)),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn put_small(&self, values: &[RecoverableValue], config: &RecoverConfig) -> Result<(), Error> {
+    async fn put_small(&self, values: &[RecoverableValue]) -> Result<(), Error> {
         let (mut changes, mut taken) = (Vec::with_capacity(values.len()), Vec::new());
         for value in values {
             if !self.takes(value) {
-                self.count(value, config)?;
+                self.count(value)?;
                 continue;
             }
             let read = async { self.recovery.read(value).await?.stream.try_collect::<Vec<_>>().await };
@@ -191,16 +191,16 @@ impl Recovering<'_> {
                     changes.push(Change::Put { key: value.key.clone(), value: parts.concat().into(), precondition });
                     taken.push(value);
                 }
-                Err(StoreError::Corrupt { cause, .. }) => self.add_damaged(value, &error_chain(&cause), config)?,
+                Err(StoreError::Corrupt { cause, .. }) => self.add_damaged(value, &error_chain(&cause))?,
                 Err(error) => return Err(error.into()),
             }
         }
         self.to.commit(changes).await?;
-        taken.into_iter().try_for_each(|value| self.count(value, config))
+        taken.into_iter().try_for_each(|value| self.count(value))
     }
 
     /// Counts a value that was taken, or a doubtful one that was left out.
-    fn count(&self, value: &RecoverableValue, config: &RecoverConfig) -> Result<(), Error> {
+    fn count(&self, value: &RecoverableValue) -> Result<(), Error> {
         let is_taken = self.takes(value);
         if is_taken {
             let counters = self.progress.counters();
@@ -216,21 +216,21 @@ impl Recovering<'_> {
                 self.recovered.doubtful.fetch_add(1, Relaxed);
                 let text = if is_taken { "taken" } else { "left out" };
                 let line = format!("doubtful, {text}: {:?}", value.key);
-                self.add_line(&line, &json!({ "key": value.key.as_str(), "doubtful": true, "taken": is_taken }), config)
+                self.add_line(&line, &json!({ "key": value.key.as_str(), "doubtful": true, "taken": is_taken }))
             }
         }
     }
 
-    fn add_damaged(&self, value: &RecoverableValue, cause: &str, config: &RecoverConfig) -> Result<(), Error> {
+    fn add_damaged(&self, value: &RecoverableValue, cause: &str) -> Result<(), Error> {
         let doubtful = value.certainty == Certainty::Doubtful;
         self.recovered.lost.fetch_add(1, Relaxed);
         self.progress.counters().corrupt.fetch_add(1, Relaxed);
         let kind = if doubtful { "lost, doubtful" } else { "lost" };
         let entry = json!({ "lost": value.key.as_str(), "doubtful": doubtful, "cause": cause });
-        self.add_line(&format!("{kind}: {:?}: {cause}", value.key), &entry, config)
+        self.add_line(&format!("{kind}: {:?}: {cause}", value.key), &entry)
     }
 
-    fn add_loss(&self, loss: &Loss, config: &RecoverConfig) -> Result<(), Error> {
+    fn add_loss(&self, loss: &Loss) -> Result<(), Error> {
         let entry = match loss {
             Loss::Value { key, cause } => json!({ "lost": key.as_str(), "cause": cause }),
             Loss::Range { from, to, cause } => json!({ "lost_from": from, "lost_before": to, "cause": cause }),
@@ -239,11 +239,11 @@ impl Recovering<'_> {
         if !matches!(loss, Loss::Damage { .. }) {
             self.recovered.lost.fetch_add(1, Relaxed);
         }
-        self.add_line(&loss.to_string(), &entry, config)
+        self.add_line(&loss.to_string(), &entry)
     }
 
-    fn add_line(&self, message: &str, entry: &Value, config: &RecoverConfig) -> Result<(), Error> {
-        match (&self.report, &config.report) {
+    fn add_line(&self, message: &str, entry: &Value) -> Result<(), Error> {
+        match (&self.report, &self.config.report) {
             (Report::File(writer), Some(file)) => {
                 let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 writeln!(writer, "{entry}").map_err(|source| Error::WriteReport { file: file.clone(), source })
@@ -255,8 +255,8 @@ impl Recovering<'_> {
         }
     }
 
-    fn finish_report(&self, config: &RecoverConfig) -> Result<(), Error> {
-        let (Report::File(writer), Some(file)) = (&self.report, &config.report) else { return Ok(()) };
+    fn finish_report(&self) -> Result<(), Error> {
+        let (Report::File(writer), Some(file)) = (&self.report, &self.config.report) else { return Ok(()) };
         let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let finished = writer.flush().and_then(|()| writer.get_ref().sync_all());
         finished.map_err(|source| Error::WriteReport { file: file.clone(), source })

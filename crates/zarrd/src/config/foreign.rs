@@ -1,8 +1,13 @@
 //! Stores with data that other programs write: the kinds that zarrd opens.
 
-use std::{fmt, path::Path, str::FromStr, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
 
-use zarrd_store::{BoxError, StoreKind, StoreUrl};
+use zarrd_store::{BoxError, SnapshotStore, StoreKind, StoreUrl};
 
 /// The kinds. Another one is its crate and an entry here.
 const KINDS: [StoreKind; 3] = [zarrd_store_dir::KIND, zarrd_store_object::KIND, zarrd_store_http::KIND];
@@ -32,9 +37,9 @@ impl ForeignUrl {
         KINDS.map(|kind| kind.forms).join(", ")
     }
 
-    /// The URL.
-    pub(crate) fn url(&self) -> &dyn StoreUrl {
-        &*self.0
+    /// Opens the store for reading. Files of a directory that are `private` are not read.
+    pub(crate) async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
+        self.0.open(private).await
     }
 
     /// The directory of the store, if it is one of this machine.
