@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    Guarantees, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes,
+    Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError, TransactionalStore,
+    WaitTimes,
 };
 
 use crate::{
@@ -19,7 +20,6 @@ use crate::{
     error::ArrayError,
     locks::{
         path::{PathGuard, PathLocks, Scope},
-        reserved_paths::ReservedPaths,
         striped::StripedLocks,
     },
     memory::{
@@ -53,6 +53,9 @@ const INLINE_LOOKUPS: usize = 256;
 /// The longest wait for a thread. A job holds its memory by then, so the number of waiting jobs is bounded.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The interval at which a request that an unfinished operation excludes asks whether it is settled.
+const INTENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
 /// The time for which no versions are taken from listings after one was wrong.
 const LISTING_FAILURE_TIME: Duration = Duration::from_secs(60);
 
@@ -80,10 +83,6 @@ pub(crate) struct Context {
     pub(crate) coordinates: Arc<CoordinateCache>,
     /// Locks on paths, held while a change of structure is planned and committed.
     path_locks: Arc<PathLocks>,
-    /// The targets of running copies, where nothing else may create nodes.
-    pub(crate) copy_targets: Arc<ReservedPaths>,
-    /// The arrays whose chunks outside of a smaller shape are being erased; they must not grow meanwhile.
-    pub(crate) shrinking: Arc<ReservedPaths>,
     /// Locks on chunks, for writers that lost against others too often.
     pub(crate) chunk_locks: Arc<StripedLocks>,
     /// Locks on the documents of arrays, by path, for appends and updates that lost against others too often.
@@ -124,8 +123,6 @@ impl Context {
             results: Arc::new(ResultCache::new(options.result_cache)),
             coordinates: Arc::default(),
             path_locks: Arc::default(),
-            copy_targets: Arc::default(),
-            shrinking: Arc::default(),
             chunk_locks: Arc::default(),
             document_locks: Arc::default(),
             array_locks: Arc::default(),
@@ -241,12 +238,19 @@ impl Context {
         Ok(lock)
     }
 
-    /// Waits until the chunks outside of a shrunken array are erased; before that the array must not grow.
-    pub(crate) async fn wait_until_shrunk(&self, path: &NodePath) -> Result<(), ArrayError> {
-        match self.shrinking.wait_until_free(path, self.options.memory_timeout).await {
-            true => Ok(()),
-            false => Err(ArrayError::Unfinished { path: path.clone() }),
-        }
+    /// Waits until an operation at a path is settled, by whichever process makes it; fails if that takes longer than a
+    /// request waits for memory.
+    pub(crate) async fn wait_until_settled(&self, path: &NodePath, id: IntentId) -> Result<(), ArrayError> {
+        let store = self.writes()?;
+        let settled = async {
+            while store.intents().await?.iter().any(|intent| intent.id == id) {
+                sleep(INTENT_POLL_INTERVAL).await;
+            }
+            Ok(())
+        };
+        timeout(self.options.memory_timeout, settled)
+            .await
+            .unwrap_or_else(|_| Err(ArrayError::Unfinished { path: path.clone() }))
     }
 
     /// Forbids the request to wait for memory until the guard is dropped: taken with a lock that others wait for.

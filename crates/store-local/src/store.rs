@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use zarrd_store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot,
-    PutResult, ReadableStore, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
-    WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
+    PutResult, ReadableStore, RunId, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore,
+    ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
@@ -241,6 +241,11 @@ impl TransactionalStore for LocalStore {
         })
         .await
     }
+
+    fn run(&self) -> Result<RunId, StoreError> {
+        self.0.read_only.check()?;
+        Ok(self.0.run)
+    }
 }
 
 #[async_trait]
@@ -332,6 +337,8 @@ impl LocalStore {
             Change::CheckEmpty { prefix } => PlainChange::CheckEmpty(prefix),
             Change::AddIntent { id, record } => PlainChange::Intent { id, record: Some(record) },
             Change::RemoveIntent { id } => PlainChange::Intent { id, record: None },
+            Change::CheckIntent { id } => PlainChange::CheckIntent(id),
+            Change::CheckNoIntent { filter } => PlainChange::CheckNoIntent(filter),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Intents.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
@@ -13,9 +13,27 @@ use super::{
     transaction::{check, check_empty, erase, erase_prefix, set},
 };
 use zarrd_store::{
-    Change, ChangeOutcome, Intent, IntentError, IntentId, KeyCount, MAX_INTENT_LEN, MAX_INTENTS, Precondition,
-    StoreError, TransactionalStore,
+    Change, ChangeOutcome, Intent, IntentError, IntentFilter, IntentId, KeyCount, MAX_INTENT_LEN, MAX_INTENTS,
+    Precondition, StoreError, TransactionalStore,
 };
+
+/// Matches intents whose records begin with some bytes.
+#[derive(Debug)]
+struct BeginsWith(&'static [u8]);
+
+impl IntentFilter for BeginsWith {
+    fn matches(&self, record: &[u8]) -> bool {
+        record.starts_with(self.0)
+    }
+}
+
+fn check_intent(intent: &Intent) -> Change {
+    Change::CheckIntent { id: intent.id }
+}
+
+fn check_no_intent(start: &'static [u8]) -> Change {
+    Change::CheckNoIntent { filter: Arc::new(BeginsWith(start)) }
+}
 
 pub(super) fn intent(record: impl Into<Bytes>) -> Intent {
     Intent { id: IntentId::random(), record: record.into() }
@@ -172,6 +190,71 @@ pub(super) async fn too_many_or_too_long_intents_are_rejected(store: impl Storag
     assert_intents(&store, &[&one]).await;
 }
 
+pub(super) async fn a_commit_checks_that_an_intent_exists(store: impl Storage + TransactionalStore) {
+    let (one, other) = (intent("one"), intent("other"));
+    store.commit(vec![add_intent(&one)]).await.unwrap();
+    let outcomes = store.commit(vec![set(&store, "a", "1").await, check_intent(&one)]).await.unwrap();
+    assert_eq!(outcomes[1], ChangeOutcome::Checked);
+    for missing in [&other, &one] {
+        let many: Vec<Change> = (0..1_500).map(|number| erase(&format!("m/{number:04}"))).collect();
+        for changes in [vec![set(&store, "a", "2").await], many] {
+            if missing.id == one.id {
+                let _ = store.commit(vec![remove_intent(&one)]).await;
+            }
+            let changes = [changes, vec![check_intent(missing)]].concat();
+            assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::NotFound { id })
+                if id == missing.id);
+        }
+    }
+    assert_holds(&store, &[], &[("a", "1")]).await;
+    // What a commit adds is not there before it.
+    assert_fails!(
+        store.commit(vec![add_intent(&other), check_intent(&other)]).await,
+        StoreError::Intent(IntentError::Duplicate { .. })
+    );
+}
+
+pub(super) async fn a_commit_is_excluded_by_intents_that_match(store: impl Storage + TransactionalStore) {
+    let (copy, shrink) = (intent("copy a"), intent("shrink b"));
+    store.commit(vec![add_intent(&copy)]).await.unwrap();
+    store.commit(vec![set(&store, "a", "1").await, check_no_intent(b"shrink"), add_intent(&shrink)]).await.unwrap();
+    let many: Vec<Change> = (0..1_500).map(|number| erase(&format!("m/{number:04}"))).collect();
+    for changes in [vec![set(&store, "a", "2").await], many] {
+        for (start, excluding) in [(&b"copy"[..], &copy), (b"shrink b", &shrink)] {
+            let changes = [changes.clone(), vec![check_no_intent(b"other"), check_no_intent(start)]].concat();
+            assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::Excludes { id })
+                if id == excluding.id);
+        }
+    }
+    // The state before the commit counts.
+    assert!(store.commit(vec![remove_intent(&copy), check_no_intent(b"copy")]).await.is_err());
+    assert_intents(&store, &[&copy, &shrink]).await;
+    assert_holds(&store, &[], &[("a", "1")]).await;
+    store.commit(vec![remove_intent(&copy)]).await.unwrap();
+    store.commit(vec![set(&store, "a", "3").await, check_no_intent(b"copy")]).await.unwrap();
+    assert_holds(&store, &[], &[("a", "3")]).await;
+}
+
+/// Of commits that add an intent, each on condition that there is none, one succeeds at a time, whatever else is committed.
+pub(super) async fn intents_exclude_each_other(store: impl Storage + TransactionalStore) {
+    for round in 0..20 {
+        let committed = at_once(&store, 8, |store, task| async move {
+            let own = (task % 2 == 0).then(|| intent(format!("copy {task}")));
+            let changes = match &own {
+                Some(own) => vec![add_intent(own), check_no_intent(b"copy")],
+                None => vec![set(&store, &format!("{task}"), format!("{round}")).await, check_no_intent(b"shrink")],
+            };
+            store.commit(changes).await.map(|_| own)
+        })
+        .await;
+        assert_eq!(committed.iter().filter(|result| result.is_ok()).count(), 5, "one intent, and four values");
+        let owners: Vec<Intent> = committed.into_iter().filter_map(|result| result.ok().flatten()).collect();
+        assert_intents(&store, &owners.iter().collect::<Vec<_>>()).await;
+        store.commit(owners.iter().map(remove_intent).collect()).await.unwrap();
+        assert_eq!(get(&store, "1").await.as_deref(), Some(format!("{round}").as_bytes()));
+    }
+}
+
 pub(super) async fn a_cancelled_add_of_an_intent_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let one = intent(format!("{polls}"));
@@ -216,4 +299,17 @@ pub(super) async fn intents_persist<F: Reopen<Store: TransactionalStore>>(factor
     store.commit(present.iter().map(remove_intent).collect()).await.unwrap();
     let (store, _fixture) = factory.reopen(store, fixture).await;
     assert_intents(&store, &[]).await;
+}
+
+pub(super) async fn each_opening_is_a_run_of_its_own<F: Reopen<Store: TransactionalStore>>(factory: &F) {
+    let (mut store, mut fixture) = factory.create().await;
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        let run = store.run().unwrap();
+        assert!(store.is_running(run) && store.run().unwrap() == run);
+        assert!(!runs.contains(&run) && !runs.iter().any(|ended| store.is_running(*ended)));
+        runs.push(run);
+        (store, fixture) = factory.reopen(store, fixture).await;
+    }
+    drop((store, fixture));
 }

@@ -198,6 +198,9 @@ macro_rules! conformance_checks {
             fresh intents::an_intent_is_in_a_commit_of_many_changes [];
             fresh intents::intents_are_not_keys [];
             fresh intents::too_many_or_too_long_intents_are_rejected [];
+            fresh intents::a_commit_checks_that_an_intent_exists [];
+            fresh intents::a_commit_is_excluded_by_intents_that_match [];
+            fresh intents::intents_exclude_each_other [];
             fresh intents::a_cancelled_add_of_an_intent_is_atomic [];
             fresh watermark::every_commit_gives_a_new_watermark [];
             fresh watermark::a_watermark_stays_while_nothing_is_committed [];
@@ -234,6 +237,7 @@ macro_rules! conformance_checks {
             reopen persistence::erased_prefixes_stay_erased [];
             reopen persistence::a_large_prefix_stays_erased [];
             reopen intents::intents_persist [];
+            reopen intents::each_opening_is_a_run_of_its_own [];
             reopen watermark::watermarks_are_never_reused [];
             reopen transaction_model::commits_agree_with_a_model_when_reopened [];
         }

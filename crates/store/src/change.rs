@@ -1,10 +1,13 @@
 //! Changes of a commit, and their outcomes.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 
-use crate::{IntentError, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged, StoreError};
+use crate::{
+    Intent, IntentError, IntentFilter, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged,
+    StoreError,
+};
 
 /// The maximum number of changes in one commit.
 pub const MAX_COMMIT_CHANGES: usize = 320_000;
@@ -71,6 +74,17 @@ pub enum Change {
         /// The id.
         id: IntentId,
     },
+    /// Changes nothing; the commit fails with [`IntentError::NotFound`] unless the intent exists before it.
+    CheckIntent {
+        /// The id.
+        id: IntentId,
+    },
+    /// Changes nothing; the commit fails with [`IntentError::Excludes`] if an intent exists before it that the filter
+    /// matches.
+    CheckNoIntent {
+        /// The filter.
+        filter: Arc<dyn IntentFilter>,
+    },
 }
 
 /// A number of keys, counted up to [`MAX_COUNTED_KEYS`].
@@ -96,7 +110,7 @@ pub enum ChangeOutcome {
         /// True if it had a value before.
         existed: bool,
     },
-    /// The precondition held, or the prefix was empty.
+    /// The precondition held, the prefix was empty, the intent existed, or none did.
     Checked,
     /// The keys below the prefix were erased.
     PrefixErased,
@@ -125,18 +139,17 @@ impl Change {
         match self {
             Self::Set { staged, .. } => Some(staged.key()),
             Self::Put { key, .. } | Self::Erase { key, .. } | Self::Check { key, .. } => Some(key),
-            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } | Self::AddIntent { .. } | Self::RemoveIntent { .. } => {
-                None
-            }
+            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } | Self::AddIntent { .. } => None,
+            Self::RemoveIntent { .. } | Self::CheckIntent { .. } | Self::CheckNoIntent { .. } => None,
         }
     }
 
     /// The intent that the change names, if it names one.
     pub fn intent(&self) -> Option<IntentId> {
         match self {
-            Self::AddIntent { id, .. } | Self::RemoveIntent { id } => Some(*id),
+            Self::AddIntent { id, .. } | Self::RemoveIntent { id } | Self::CheckIntent { id } => Some(*id),
             Self::Set { .. } | Self::Put { .. } | Self::Erase { .. } | Self::Check { .. } => None,
-            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
+            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } | Self::CheckNoIntent { .. } => None,
         }
     }
 
@@ -149,6 +162,7 @@ impl Change {
             | Self::Check { precondition, .. } => Some(precondition),
             Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
             Self::AddIntent { .. } | Self::RemoveIntent { .. } => None,
+            Self::CheckIntent { .. } | Self::CheckNoIntent { .. } => None,
         }
     }
 
@@ -161,6 +175,15 @@ impl Change {
             | Self::Check { precondition, .. } => Some(precondition),
             Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
             Self::AddIntent { .. } | Self::RemoveIntent { .. } => None,
+            Self::CheckIntent { .. } | Self::CheckNoIntent { .. } => None,
+        }
+    }
+
+    /// The first of these intents that excludes the commit.
+    pub fn excluding<'i>(&self, intents: &'i [Intent]) -> Option<&'i Intent> {
+        match self {
+            Self::CheckNoIntent { filter } => intents.iter().find(|intent| filter.matches(&intent.record)),
+            _ => None,
         }
     }
 

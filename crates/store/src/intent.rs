@@ -18,8 +18,11 @@ pub struct IntentId(u128);
 
 /// A durable record of an operation that takes several commits.
 ///
-/// Such an operation adds an intent in its first commit and removes it in its last. An intent that exists when a store
-/// is opened belongs to an interrupted operation, which has to be finished or undone.
+/// Such an operation adds an intent in its first commit and removes it in its last. Its other commits check that the
+/// intent still exists ([`Change::CheckIntent`](crate::Change::CheckIntent)), and commits that must not happen meanwhile
+/// check that there is no such intent ([`Change::CheckNoIntent`](crate::Change::CheckNoIntent)). An intent whose record
+/// names a [run](RunId) that [ended](crate::TransactionalStore::is_running) belongs to an interrupted operation, which
+/// has to be finished or undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// The id.
@@ -28,7 +31,17 @@ pub struct Intent {
     pub record: Bytes,
 }
 
-/// Errors of adding or removing an intent. Nothing was changed.
+/// The id of a run: of the time for which a store is open for writing. Random, so that no two runs have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RunId(u64);
+
+/// Intents that exclude a commit, by their records.
+pub trait IntentFilter: fmt::Debug + Send + Sync {
+    /// True if an intent with this record excludes the commit.
+    fn matches(&self, record: &[u8]) -> bool;
+}
+
+/// Errors of adding, removing or checking an intent. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
     /// The intent does not exist: it was removed, or never added.
@@ -40,6 +53,12 @@ pub enum IntentError {
     /// An intent with this id exists.
     #[error("the intent {id} already exists")]
     AlreadyExists {
+        /// The intent.
+        id: IntentId,
+    },
+    /// The intent exists, and the commit [must not be made](crate::Change::CheckNoIntent) before it is removed.
+    #[error("the unfinished operation {id} excludes the commit")]
+    Excludes {
         /// The intent.
         id: IntentId,
     },
@@ -79,6 +98,35 @@ impl IntentId {
     /// The id as a number.
     pub const fn as_u128(self) -> u128 {
         self.0
+    }
+}
+
+impl RunId {
+    /// A new id.
+    pub fn random() -> Self {
+        Self(random())
+    }
+
+    /// The id with this number.
+    pub const fn from_u64(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The id as a number.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
     }
 }
 

@@ -88,7 +88,7 @@ pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTE
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use freshness::not_before;
 pub use guarantees::{Conditions, Consolidated, Guarantees, Listing, Reads, Writes};
-pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
+pub use intent::{Intent, IntentError, IntentFilter, IntentId, MAX_INTENT_LEN, MAX_INTENTS, RunId};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
 pub use key_map::KeyMap;
 pub use keyed::Keyed;

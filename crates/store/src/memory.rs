@@ -31,9 +31,9 @@ use self::{
 };
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees,
-    Intent, IntentError, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest,
-    Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged,
-    StoreError, TransactionalStore, ValueMeta, Watermark, WriteableStore, random::random,
+    Intent, IntentError, IntentFilter, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS,
+    PageRequest, Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult, ReadableStore, RunId, Snapshot,
+    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Watermark, WriteableStore, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -55,6 +55,7 @@ impl MemoryStore {
     pub fn with_limits(limits: MemoryLimits) -> Self {
         Self(Arc::new(MemoryInner {
             id: random(),
+            run: RunId::random(),
             signer: CursorSigner::new(random()),
             space: Space::new(limits),
             state: RwLock::default(),
@@ -90,6 +91,8 @@ impl MemoryStore {
             Change::CheckEmpty { prefix } => PreparedChange::CheckEmpty(prefix),
             Change::AddIntent { id, record } => PreparedChange::AddIntent(id, record),
             Change::RemoveIntent { id } => PreparedChange::RemoveIntent(id),
+            Change::CheckIntent { id } => PreparedChange::CheckIntent(id),
+            Change::CheckNoIntent { filter } => PreparedChange::CheckNoIntent(filter),
         })
     }
 }
@@ -230,6 +233,7 @@ impl TransactionalStore for MemoryStore {
                 ChangeOutcome::Erased { existed }
             }
             PreparedChange::Key { action: Action::Check, .. } | PreparedChange::CheckEmpty(_) => ChangeOutcome::Checked,
+            PreparedChange::CheckIntent(_) | PreparedChange::CheckNoIntent(_) => ChangeOutcome::Checked,
             PreparedChange::ErasePrefix(_) => ChangeOutcome::PrefixErased,
             PreparedChange::AddIntent(id, record) => {
                 state.intents.insert(id, record);
@@ -246,6 +250,10 @@ impl TransactionalStore for MemoryStore {
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         let state = self.0.state.read();
         Ok(state.intents.iter().map(|(id, record)| Intent { id: *id, record: record.clone() }).collect())
+    }
+
+    fn run(&self) -> Result<RunId, StoreError> {
+        Ok(self.0.run)
     }
 }
 
@@ -270,6 +278,7 @@ impl SnapshotStore for MemoryStore {
         drop(state);
         let store = Self(Arc::new(MemoryInner {
             id: random(),
+            run: RunId::random(),
             signer: CursorSigner::new(random()),
             space: Space::new(MemoryLimits::default()),
             state: RwLock::new(below),
@@ -285,6 +294,7 @@ impl SnapshotStore for MemoryStore {
 struct MemoryInner {
     /// Distinguishes the versions and staged values of this store from those of others.
     id: u64,
+    run: RunId,
     signer: CursorSigner,
     space: Space,
     state: RwLock<State>,
@@ -308,6 +318,8 @@ enum PreparedChange {
     CheckEmpty(Prefix),
     AddIntent(IntentId, Bytes),
     RemoveIntent(IntentId),
+    CheckIntent(IntentId),
+    CheckNoIntent(Arc<dyn IntentFilter>),
 }
 
 enum Action {
@@ -342,8 +354,14 @@ impl PreparedChange {
             Self::AddIntent(id, _) if state.intents.contains_key(id) => {
                 Err(IntentError::AlreadyExists { id: *id }.into())
             }
-            Self::RemoveIntent(id) if !state.intents.contains_key(id) => Err(IntentError::NotFound { id: *id }.into()),
-            Self::AddIntent(..) | Self::RemoveIntent(_) => Ok(false),
+            Self::RemoveIntent(id) | Self::CheckIntent(id) if !state.intents.contains_key(id) => {
+                Err(IntentError::NotFound { id: *id }.into())
+            }
+            Self::CheckNoIntent(filter) => match state.intents.iter().find(|(_, record)| filter.matches(record)) {
+                Some((id, _)) => Err(IntentError::Excludes { id: *id }.into()),
+                None => Ok(false),
+            },
+            Self::AddIntent(..) | Self::RemoveIntent(_) | Self::CheckIntent(_) => Ok(false),
         }
     }
 }

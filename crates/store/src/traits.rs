@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, ScrubStatus, Staged,
+    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId, ScrubStatus, Staged,
     StoreError, ValueMeta, Version, WaitTimes, Watermark,
 };
 
@@ -247,13 +247,23 @@ pub trait TransactionalStore: SnapshotStore + WriteableStore {
     ///   [`MAX_COMMIT_CHANGES`](crate::MAX_COMMIT_CHANGES) changes.
     /// - [`StoreError::DuplicateKey`] if two changes name one key.
     /// - [`StoreError::InvalidStaged`] if another store staged a value, or if it was committed before.
-    /// - [`StoreError::Intent`] if an intent cannot be added or removed; see [`IntentError`](crate::IntentError).
+    /// - [`StoreError::Intent`] if an intent cannot be added or removed, or is not as the commit needs it; see
+    ///   [`IntentError`](crate::IntentError).
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError>;
 
     /// Returns the intents that were added and not removed, in the order of their ids.
     ///
     /// Intents are not values: they are not listed, counted, read by a key, or erased with a prefix.
     async fn intents(&self) -> Result<Vec<Intent>, StoreError>;
+
+    /// The run of this store, which begins when it is opened for writing. Fails if it is not.
+    fn run(&self) -> Result<RunId, StoreError>;
+
+    /// True if the run of an operation may go on, so that the operation is not interrupted. By default that is the run of
+    /// this store and no other, since one process at a time has a store open for writing.
+    fn is_running(&self, run: RunId) -> bool {
+        self.run().is_ok_and(|own| own == run)
+    }
 }
 
 /// Some keys that are listed on demand, most of which have a common prefix: for snapshots of so many keys that their

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore,
-    ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark,
-    WriteableStore,
+    RunId, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes,
+    Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -126,6 +126,16 @@ pub trait StoreWrapper: Send + Sync {
     /// Implements [`TransactionalStore::intents`].
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.inner().intents().await
+    }
+
+    /// Implements [`TransactionalStore::run`].
+    fn run(&self) -> Result<RunId, StoreError> {
+        self.inner().run()
+    }
+
+    /// Implements [`TransactionalStore::is_running`].
+    fn is_running(&self, run: RunId) -> bool {
+        self.inner().is_running(run)
     }
 
     /// Implements [`SnapshotStore::guarantees`].
@@ -317,5 +327,13 @@ impl<W: StoreWrapper> TransactionalStore for W {
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.before(Operation::Intents).await?;
         StoreWrapper::intents(self).await
+    }
+
+    fn run(&self) -> Result<RunId, StoreError> {
+        StoreWrapper::run(self)
+    }
+
+    fn is_running(&self, run: RunId) -> bool {
+        StoreWrapper::is_running(self, run)
     }
 }

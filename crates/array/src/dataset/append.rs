@@ -7,7 +7,7 @@ use std::{
 
 use zarrd_meta::{ArrayModel, Dialect, NodePath, zom::Members};
 use zarrd_operations::{AppendReport, Depth};
-use zarrd_store::{Change, Key, Precondition, StoreError};
+use zarrd_store::{Change, IntentError, Key, Precondition, StoreError};
 
 use super::{coordinate, error::DatasetError};
 use crate::{
@@ -223,6 +223,10 @@ impl DatasetAppend {
         match shared_commit::commit(context, changes, consolidated.as_ref()).await {
             Ok(_) => Ok(Some(report)),
             Err(StoreError::PreconditionFailed { .. }) => Ok(None),
+            Err(StoreError::Intent(IntentError::Excludes { id })) => {
+                context.wait_until_settled(&self.path, id).await?;
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -233,8 +237,6 @@ impl DatasetAppend {
         for (name, array) in &self.arrays {
             let Some((elements, count)) = &array.elements else { continue };
             let resolved = array.target.resolve(&self.context).await.map_err(|source| in_array(name, source))?;
-            // The documents are those after the shrink by now, or the commit will fail.
-            self.context.wait_until_shrunk(&array.target.path).await?;
             let (planned, model) = (array.resolved.array.model(), resolved.array.model());
             if planned.shape.len() != model.shape.len() || planned.data_type != model.data_type {
                 let source = WriteError::Array(ArrayError::TooManyConflicts { path: array.target.path.clone() });

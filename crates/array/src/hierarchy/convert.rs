@@ -24,7 +24,6 @@ use zarrd_store::{Entry, Key, Version};
 use super::{
     array_contexts::ArrayContexts,
     create::commit,
-    shrink::ShrinkIntent,
     shrinking_commit::commit_shrinks,
     siblings,
     walk::{
@@ -40,6 +39,7 @@ use crate::{
         consolidated::{has_copies_above, update_consolidated_metadata},
         copy_update::NodeChange,
         error::{NodeError, too_many_nodes},
+        intent_record::ShrinkIntent,
         keys,
         model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree},

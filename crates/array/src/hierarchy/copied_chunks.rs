@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use zarrd_meta::{ArrayModel, convert::keeps_chunks};
-use zarrd_store::{Change, Key, PageRequest, Payload, Precondition, Snapshot};
+use zarrd_store::{Change, IntentId, Key, PageRequest, Payload, Precondition, Snapshot};
 
 use super::{copy_commits::CopyCommits, rewritten::RewrittenArray, shrink::StoredChunks};
 use crate::{
@@ -151,8 +151,13 @@ impl CopiedChunks {
     }
 
     /// Copies the chunks; returns the number of those that were stored.
-    pub(super) async fn copy(&self, context: &Arc<Context>, reserved: &[Permit]) -> Result<u64, NodeError> {
-        let mut commits = CopyCommits::new(context);
+    pub(super) async fn copy(
+        &self,
+        context: &Arc<Context>,
+        reserved: &[Permit],
+        intent: IntentId,
+    ) -> Result<u64, NodeError> {
+        let mut commits = CopyCommits::new(context, intent);
         for (key, copy) in &self.listed.copied {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
             let content = Payload { size: Some(value.meta.size), stream: value.stream };

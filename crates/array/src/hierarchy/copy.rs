@@ -12,7 +12,7 @@ use zarrd_meta::{
     zom::{Zom, ZomFormat},
 };
 use zarrd_operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
-use zarrd_store::{Change, IntentId, Key, Prefix, StoreError, Version, Watermark};
+use zarrd_store::{Change, IntentError, IntentId, Key, Prefix, StoreError, Version, Watermark};
 
 use super::{
     array_contexts::ArrayContexts,
@@ -20,7 +20,7 @@ use super::{
     copied_chunks::{CopiedChunks, ListedChunks, Listing},
     create::commit,
     describe::{Unrepresented, into_zom},
-    intents::{CopyIntent, Unfinished, Unsettled},
+    intents::Unfinished,
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
@@ -32,12 +32,14 @@ use super::{
 };
 use crate::{
     context::Context,
+    error::ArrayError,
     locks::path::Scope,
     memory::claim::Permit,
     metadata::{
         change_set::ChangeSet,
         consolidated::update_consolidated_metadata,
         error::{NodeError, too_many_conflicts},
+        intent_record::{CopyIntent, Excluded, Unsettled},
         keys,
         model::read_model,
         tree::{NodeKind, NodeTree},
@@ -77,8 +79,13 @@ pub(crate) async fn copy(
             let (unfinished, intend) = Unfinished::begin(context, Unsettled::Copy(intent))?;
             // The place is as empty as it was found, or what appeared there would be erased with a copy that fails.
             let empty = destination.extent.iter().map(|prefix| Change::CheckEmpty { prefix: prefix.clone() });
-            match context.writes()?.commit(empty.chain([intend]).collect()).await {
+            let no_other = Change::CheckNoIntent { filter: Arc::new(Excluded::NewNode(target.clone())) };
+            match context.writes()?.commit(empty.chain([no_other, intend]).collect()).await {
                 Ok(_) => {}
+                Err(StoreError::Intent(IntentError::Excludes { .. })) => {
+                    unfinished.settled();
+                    return Err(ArrayError::Unfinished { path: target.clone() }.into());
+                }
                 Err(StoreError::NotEmpty { .. }) => {
                     unfinished.settled();
                     continue;
@@ -92,8 +99,12 @@ pub(crate) async fn copy(
                 unfinished.settled();
                 return Ok(report);
             }
-            // A chunk that was replaced after the snapshot expired cannot be read.
-            Ok(None) | Err(NodeError::Store(StoreError::SnapshotExpired)) => unfinished.settle().await,
+            // A chunk that was replaced after the snapshot expired cannot be read. The intent is gone if this run was taken
+            // for one that ended, and then so are the chunks that were copied.
+            Ok(None)
+            | Err(NodeError::Store(StoreError::SnapshotExpired | StoreError::Intent(IntentError::NotFound { .. }))) => {
+                unfinished.settle().await
+            }
             Err(error) => {
                 unfinished.settle().await;
                 return Err(error);
@@ -131,7 +142,7 @@ async fn attempt(
         if fence != Fence::WhileCopying {
             (structure, writers) = (None, None);
         }
-        let copied = chunks.copy(context, &copy.memory).await?;
+        let copied = chunks.copy(context, &copy.memory, intent).await?;
         drop((structure, writers));
         (copied, copy)
     };

@@ -1,23 +1,24 @@
 //! The commits of a copy's chunks.
 
-use zarrd_store::Change;
+use zarrd_store::{Change, IntentId};
 
 use crate::{context::Context, metadata::error::NodeError};
 
 /// The number of chunks that are committed together.
 const BATCH: usize = 256;
 
-/// The commits of many changes, some of them at a time.
+/// The commits of many changes, some of them at a time, each on condition that the intent of the copy exists.
 pub(super) struct CopyCommits<'a> {
     context: &'a Context,
+    intent: IntentId,
     waiting: Vec<Change>,
     /// The number of all changes.
     changes: u64,
 }
 
 impl<'a> CopyCommits<'a> {
-    pub(super) fn new(context: &'a Context) -> Self {
-        Self { context, waiting: Vec::with_capacity(BATCH), changes: 0 }
+    pub(super) fn new(context: &'a Context, intent: IntentId) -> Self {
+        Self { context, intent, waiting: Vec::with_capacity(BATCH), changes: 0 }
     }
 
     /// Adds changes, and commits if there are many.
@@ -36,6 +37,7 @@ impl<'a> CopyCommits<'a> {
 
     async fn commit(&mut self) -> Result<(), NodeError> {
         if !self.waiting.is_empty() {
+            self.waiting.push(Change::CheckIntent { id: self.intent });
             self.context.writes()?.commit(std::mem::take(&mut self.waiting)).await?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use zarrd_meta::{
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
-use zarrd_store::{ChangeOutcome, StoreError, Writes};
+use zarrd_store::{ChangeOutcome, IntentError, IntentId, StoreError, Writes};
 
 use super::{
     array_contexts::ArrayContexts,
@@ -22,10 +22,12 @@ use super::{
 };
 use crate::{
     context::Context,
+    error::ArrayError,
     metadata::{
         change_set::ChangeSet,
         consolidated::update_consolidated_metadata,
         error::NodeError,
+        intent_record::Excluded,
         shared_commit,
         tree::{NodeKind, NodeTree},
     },
@@ -150,6 +152,7 @@ async fn change(
     existing: IfExists,
 ) -> Result<(CreateAction, ChangeSet), NodeError> {
     let mut change_set = ChangeSet::default();
+    change_set.check_not_excluded(Excluded::NewNode(path.clone()));
     let mut change = TreeDiff::default();
     let effect = match current {
         None => {
@@ -197,10 +200,24 @@ async fn change(
 /// Commits; `None` if a precondition failed.
 pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
     let consolidated = change_set.consolidated();
+    let exclusions = change_set.exclusions().to_vec();
     let changes = context.run_lookups(change_set.len(), change_set.stage(&**context.writes()?)).await??;
     match shared_commit::commit(context, changes, consolidated.as_ref()).await {
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
+        Err(StoreError::Intent(IntentError::Excludes { id })) => {
+            excluded(context, &exclusions, id).await.map(|()| None)
+        }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until an operation that excludes a commit is settled. Fails if that is a copy, which may wait for a lock that the
+/// caller holds.
+pub(crate) async fn excluded(context: &Context, exclusions: &[Excluded], id: IntentId) -> Result<(), NodeError> {
+    match exclusions.first() {
+        Some(Excluded::NewShape(path)) => Ok(context.wait_until_settled(path, id).await?),
+        Some(Excluded::NewNode(path)) => Err(ArrayError::Unfinished { path: path.clone() }.into()),
+        None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{ArrayModel, NodePath, selection::Region, zom::Zom};
 use zarrd_operations::{IfExists, NodeRejection, WriteReport};
-use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
+use zarrd_store::{Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version};
 
 use super::{
     create::{PlannedChange, plan_change},
@@ -102,6 +102,9 @@ impl ArrayCreation {
             match committed {
                 Ok(outcomes) => return Ok(chunks.report((own, own_positions), &outcomes, (shape, attempt as u64))),
                 Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => {}
+                Err(StoreError::Intent(IntentError::Excludes { .. })) => {
+                    return Err(ArrayError::Unfinished { path: self.path.clone() }.into());
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -129,9 +129,6 @@ impl Hierarchies {
     ) -> Result<DescribedNode, NodeError> {
         self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Node).await?;
-        if changes.shape.is_some() {
-            self.0.wait_until_shrunk(path).await?;
-        }
         let name = path.relative().as_bytes();
         for attempt in 0..MAX_ATTEMPTS {
             let _turn = match attempt >= OPTIMISTIC_ATTEMPTS {
@@ -183,8 +180,7 @@ impl Hierarchies {
         Err(too_many_conflicts(path))
     }
 
-    /// Settles operations that were interrupted when the store was last open. Has to run before any other change;
-    /// running it again changes nothing.
+    /// Settles operations that were interrupted: those of runs of the store that ended. Running it again changes nothing.
     ///
     /// An operation that cannot be settled, or has a record of a later version, is logged and stays as it is.
     pub async fn settle_intents(&self) -> Result<SettledIntents, StoreError> {

@@ -2,31 +2,33 @@
 //!
 //! Such an operation starts with a commit that adds an intent, which records what it is about to do, and its last
 //! commit settles the intent. An operation that fails, or whose client leaves, is settled at once; one whose process
-//! ends is settled at the next start. A copy is undone, in one commit that settles the intent as well; a shrink is
-//! finished.
+//! ended is settled when the store is next opened. A copy is undone, in one commit that settles the intent as well; a
+//! shrink is finished.
+//!
+//! Nothing here rests on the memory of a process: each commit of an operation checks that its intent still exists, and
+//! each commit that must not happen meanwhile that there is no such intent ([`Excluded`]).
+//!
+//! [`Excluded`]: crate::metadata::intent_record::Excluded
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use zarrd_meta::{Dialect, NodePath};
-use zarrd_store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
+use zarrd_meta::Dialect;
+use zarrd_store::{Change, Intent, IntentError, IntentId, Key, StoreError};
 
-use super::shrink::{self, Finished, ShrinkIntent};
+use super::shrink::{self, Finished};
 use crate::{
     context::Context,
     error::ArrayError,
-    locks::{path::Scope, reserved_paths::Reservation},
+    locks::path::Scope,
     metadata::{
         change_set::ChangeSet,
         error::{NodeError, too_many_conflicts},
+        intent_record::{CopyIntent, IntentRecord, Unsettled},
         keys::NAMES,
     },
     node::keys::{join_key, node_prefix},
     retry::MAX_ATTEMPTS,
 };
-
-/// The version of records that this program writes and understands.
-const VERSION: u32 = 1;
 
 /// The number of interrupted operations by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,50 +41,6 @@ pub struct SettledIntents {
     pub left: u64,
     /// Not settled; the log says why.
     pub unsettled: u64,
-}
-
-/// A record of an intent, stored as JSON.
-#[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    version: u32,
-    operation: Operation,
-}
-
-/// An operation in a record.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum Operation {
-    /// A copy of a hierarchy to `target`, whose chunks are set below `extent` before its documents are.
-    Copy { target: String, dialect: String, extent: Vec<String> },
-    /// A shrink of the array at `path`, whose chunks outside are erased after its documents are changed.
-    Shrink { path: String, dialect: String },
-}
-
-/// A record that cannot be understood.
-#[derive(Debug, thiserror::Error)]
-enum RecordError {
-    #[error("unsupported version {0}; the supported one is {VERSION}")]
-    Version(u64),
-    #[error("malformed record")]
-    Json(#[from] serde_json::Error),
-    #[error("invalid path, dialect or prefixes")]
-    Content,
-}
-
-/// An operation that may have to be settled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unsettled {
-    Copy(CopyIntent),
-    Shrink(ShrinkIntent),
-}
-
-/// A copy of a hierarchy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CopyIntent {
-    pub(crate) target: NodePath,
-    pub(crate) dialect: Dialect,
-    /// The prefixes of its chunks.
-    pub(crate) extent: Vec<Prefix>,
 }
 
 /// The result of settling an operation.
@@ -109,22 +67,17 @@ struct Begun {
     id: IntentId,
     context: Arc<Context>,
     operation: Unsettled,
-    /// Reserves the path until the operation is settled.
-    reservation: Reservation,
 }
 
 impl Unfinished {
     /// Starts an operation; returns the change that adds its intent, to be committed next. If this is dropped during
     /// that commit, the intent is settled nevertheless, since commits are applied in order.
     pub(crate) fn begin(context: &Arc<Context>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
+        let record = IntentRecord { run: Some(context.writes()?.run()?), operation: operation.clone() };
         // A record always serialises.
-        let record = Record::of(&operation).map_err(|_| too_many_conflicts(operation.path()))?;
-        let reservation = match &operation {
-            Unsettled::Copy(copy) => context.copy_targets.reserve(&copy.target),
-            Unsettled::Shrink(shrink) => context.shrinking.reserve(&shrink.path),
-        };
+        let record = record.encode().map_err(|_| too_many_conflicts(operation.path()))?;
         let id = IntentId::random();
-        let begun = Begun { id, context: Arc::clone(context), operation, reservation };
+        let begun = Begun { id, context: Arc::clone(context), operation };
         Ok((Self { id, begun: Some(begun) }, Change::AddIntent { id, record: record.into() }))
     }
 
@@ -156,9 +109,9 @@ impl Drop for Unfinished {
 
 impl Begun {
     async fn settle(self) {
-        let Self { id, context, operation, reservation } = self;
+        let Self { id, context, operation } = self;
         let path = operation.path();
-        match operation.settle(&context, id).await {
+        match settle(&context, id, &operation).await {
             Ok(Settled::Erased | Settled::Finished | Settled::Before) => {}
             Ok(Settled::Left) => {
                 tracing::warn!(%path, "chunks of a conversion that failed are left behind, since there is another node now");
@@ -166,69 +119,19 @@ impl Begun {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%path, error, "chunks of an operation that failed are left behind until the next start");
-                if let Unsettled::Shrink(_) = &operation {
-                    // The array must not grow before that.
-                    std::mem::forget(reservation);
-                }
             }
         }
     }
 }
 
-impl Unsettled {
-    fn path(&self) -> &NodePath {
-        match self {
-            Self::Copy(copy) => &copy.target,
-            Self::Shrink(shrink) => &shrink.path,
-        }
-    }
-
-    /// Undoes or finishes the operation.
-    async fn settle(&self, context: &Context, id: IntentId) -> Result<Settled, NodeError> {
-        match self {
-            Self::Copy(copy) => undo_copy(context, id, copy).await,
-            Self::Shrink(shrink) => Ok(match shrink::finish(context, id, shrink).await? {
-                Finished::Now => Settled::Finished,
-                Finished::Before => Settled::Before,
-            }),
-        }
-    }
-}
-
-impl Record {
-    fn of(operation: &Unsettled) -> Result<Vec<u8>, serde_json::Error> {
-        let operation = match operation {
-            Unsettled::Copy(copy) => Operation::Copy {
-                target: copy.target.to_string(),
-                dialect: copy.dialect.to_string(),
-                extent: copy.extent.iter().map(ToString::to_string).collect(),
-            },
-            Unsettled::Shrink(shrink) => {
-                Operation::Shrink { path: shrink.path.to_string(), dialect: shrink.dialect.to_string() }
-            }
-        };
-        serde_json::to_vec(&Self { version: VERSION, operation })
-    }
-
-    fn parse(record: &[u8]) -> Result<Unsettled, RecordError> {
-        let json: serde_json::Value = serde_json::from_slice(record)?;
-        match json.get("version").and_then(serde_json::Value::as_u64) {
-            Some(version) if version != u64::from(VERSION) => return Err(RecordError::Version(version)),
-            _ => {}
-        }
-        let path = |text: &str| NodePath::parse(text).map_err(|_| RecordError::Content);
-        let dialect = |text: &str| text.parse::<Dialect>().map_err(|_| RecordError::Content);
-        let Self { operation, .. } = serde_json::from_value(json)?;
-        Ok(match operation {
-            Operation::Copy { target, dialect: of, extent } => {
-                let extent = extent.iter().map(|prefix| Prefix::parse(prefix).map_err(|_| RecordError::Content));
-                let extent = extent.collect::<Result<_, _>>()?;
-                Unsettled::Copy(CopyIntent { target: path(&target)?, dialect: dialect(&of)?, extent })
-            }
-            Operation::Shrink { path: at, dialect: of } => {
-                Unsettled::Shrink(ShrinkIntent { path: path(&at)?, dialect: dialect(&of)? })
-            }
-        })
+/// Undoes or finishes an operation.
+async fn settle(context: &Context, id: IntentId, operation: &Unsettled) -> Result<Settled, NodeError> {
+    match operation {
+        Unsettled::Copy(copy) => undo_copy(context, id, copy).await,
+        Unsettled::Shrink(shrink) => Ok(match shrink::finish(context, id, shrink).await? {
+            Finished::Now => Settled::Finished,
+            Finished::Before => Settled::Before,
+        }),
     }
 }
 
@@ -238,8 +141,10 @@ pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, Stor
     // A store that is served for reading only has none.
     let Ok(store) = context.writes() else { return Ok(settled) };
     for Intent { id, record } in store.intents().await? {
-        let operation = match Record::parse(&record) {
-            Ok(operation) => operation,
+        let operation = match IntentRecord::parse(&record) {
+            // Its owner, perhaps another engine over the same store, settles it.
+            Ok(IntentRecord { run: Some(run), .. }) if store.is_running(run) => continue,
+            Ok(IntentRecord { operation, .. }) => operation,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(%id, error, "the record of an unfinished operation cannot be understood; it stays");
@@ -248,7 +153,7 @@ pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, Stor
             }
         };
         let path = operation.path();
-        match operation.settle(context, id).await {
+        match settle(context, id, &operation).await {
             Ok(Settled::Before) => {}
             Ok(Settled::Erased) => {
                 tracing::info!(%path, "undid a conversion that was interrupted");
@@ -266,10 +171,6 @@ pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, Stor
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(%path, error, "an operation that was interrupted cannot be settled; the next start tries again");
                 settled.unsettled += 1;
-                if let Unsettled::Shrink(_) = &operation {
-                    // The array must not grow before that.
-                    std::mem::forget(context.shrinking.reserve(path));
-                }
             }
         }
     }

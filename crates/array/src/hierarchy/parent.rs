@@ -59,9 +59,6 @@ impl ParentContext {
         if node_prefix(path).is_err() {
             return Err(keys::too_long(dialect.unwrap_or(version.dialect()), path));
         }
-        if context.copy_targets.overlaps(path) {
-            return Err(ArrayError::Unfinished { path: path.clone() }.into());
-        }
         let (around, versions_read) = ancestors(context, path).await?;
         let above = around.iter().skip(1);
         if let Some((array, _)) = above.clone().find(|(_, documents)| documents.has_array()) {

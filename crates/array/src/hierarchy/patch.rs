@@ -11,7 +11,7 @@ use zarrd_store::Precondition;
 
 use super::{
     create::commit,
-    shrink::{ShrinkIntent, shrinks},
+    shrink::shrinks,
     shrinking_commit::commit_shrinks,
     walk::{
         mode::WalkOptions,
@@ -27,6 +27,7 @@ use crate::{
         consolidated::update_consolidated_metadata,
         copy_update::NodeChange,
         error::NodeError,
+        intent_record::ShrinkIntent,
         keys,
         model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree, from_document},

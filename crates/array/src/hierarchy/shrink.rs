@@ -3,7 +3,8 @@
 //! The first commit changes the shape and adds an intent. From then on no write reaches a chunk outside, since every
 //! write checks the documents that it was planned on. Then the chunks outside are listed and erased, and the last
 //! commit settles the intent. The array must not grow before that, or those chunks would become elements again. An
-//! interrupted shrink is finished: at once, or when the store is next opened for writing.
+//! interrupted shrink is finished: at once, or when the store is next opened for writing. Every commit that changes the
+//! shape of an array checks that no such intent exists.
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::{
     error::ArrayError,
     metadata::{
         error::{NodeError, too_many_conflicts},
+        intent_record::ShrinkIntent,
         keys,
     },
     node::resolved::{ResolvedArray, ResolvedNode},
@@ -26,13 +28,6 @@ const BATCH: usize = 4096;
 
 /// The number of attempts, each of which starts again because the array's documents changed.
 const ATTEMPTS: usize = 64;
-
-/// A shrink in progress.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShrinkIntent {
-    pub(crate) path: NodePath,
-    pub(crate) dialect: Dialect,
-}
 
 /// The result of finishing a shrink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +83,7 @@ async fn attempt(
         }
         changes.push(Change::Erase { key: entry.key, precondition: zarrd_store::Precondition::none() });
         if changes.len() >= BATCH + checks {
+            changes.push(Change::CheckIntent { id });
             let batch = std::mem::replace(&mut changes, resolved.read_set.preconditions());
             if settle(context, batch).await?.is_none() {
                 return Ok(None);

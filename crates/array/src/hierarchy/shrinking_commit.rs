@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use zarrd_store::StoreError;
+use zarrd_store::{IntentError, StoreError};
 
-use super::{
-    intents::{Unfinished, Unsettled},
-    shrink::{ShrinkIntent, finish},
-};
+use super::{create::excluded, intents::Unfinished, shrink::finish};
 use crate::{
     context::Context,
-    metadata::{change_set::ChangeSet, error::NodeError},
+    metadata::{
+        change_set::ChangeSet,
+        error::NodeError,
+        intent_record::{ShrinkIntent, Unsettled},
+    },
 };
 
 /// Commits changes of documents that make arrays smaller, with an intent for each of these, and erases the chunks
@@ -27,6 +28,7 @@ pub(crate) async fn commit_shrinks(
         intents.push(intend);
         begun.push((unfinished, shrink));
     }
+    let exclusions = change_set.exclusions().to_vec();
     let mut all = change_set.stage(&**context.writes()?).await?;
     all.extend(intents);
     match context.writes()?.commit(all).await {
@@ -34,6 +36,10 @@ pub(crate) async fn commit_shrinks(
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => {
             begun.into_iter().for_each(|(unfinished, _)| unfinished.settled());
             return Ok(false);
+        }
+        Err(StoreError::Intent(IntentError::Excludes { id })) => {
+            begun.into_iter().for_each(|(unfinished, _)| unfinished.settled());
+            return excluded(context, &exclusions, id).await.map(|()| false);
         }
         Err(error) => return Err(error.into()),
     }

@@ -2,9 +2,7 @@
 //! that lost against others too often get through, and order changes of structure.
 //!
 //! - [`striped`]: read–write locks by name, for chunks, for arrays and for documents of arrays that are appended to;
-//! - [`path`]: a lock on a node or a subtree, held while a change of structure is planned and committed;
-//! - [`reserved_paths`]: paths that a long operation has reserved, at which others wait or fail.
+//! - [`path`]: a lock on a node or a subtree, held while a change of structure is planned and committed.
 
 pub(crate) mod path;
-pub(crate) mod reserved_paths;
 pub(crate) mod striped;

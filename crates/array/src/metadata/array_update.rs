@@ -13,6 +13,7 @@ use super::{
     consolidated::update_consolidated_metadata,
     copy_update::{ConsolidatedUpdate, NodeChange},
     error::NodeError,
+    intent_record::Excluded,
 };
 use crate::{
     context::Context,
@@ -109,6 +110,9 @@ fn add_array_update(
     let mut changes = Cow::Borrowed(changes);
     if changes.shape.is_none() && resolved.has_two_shapes() {
         changes.to_mut().shape = Some(resolved.array.model().view_shape());
+    }
+    if changes.shape.is_some() {
+        change_set.check_not_excluded(Excluded::NewShape((*path).clone()));
     }
     update_array_document(change_set, node_changes, path, &model, &resolved.versions, &changes)?;
     if let Some(counterpart) = &resolved.counterpart

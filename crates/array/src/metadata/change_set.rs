@@ -9,7 +9,7 @@ use zarrd_store::{
     Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
 };
 
-use super::{copy_update::ConsolidatedUpdate, error::NodeError};
+use super::{copy_update::ConsolidatedUpdate, error::NodeError, intent_record::Excluded};
 use crate::node::read_set::{NodeVersions, ReadSet};
 
 /// The number of changes up to which all values are staged.
@@ -31,6 +31,8 @@ pub(crate) struct ChangeSet {
     empty: BTreeSet<Prefix>,
     /// The intent to settle.
     settled: Option<IntentId>,
+    /// What unfinished operations must not exclude.
+    exclusions: Vec<Excluded>,
     /// The update of consolidated metadata, if it can be repeated.
     consolidated: Option<Arc<ConsolidatedUpdate>>,
 }
@@ -86,6 +88,16 @@ impl ChangeSet {
     /// Settles an intent.
     pub(crate) fn settle(&mut self, id: IntentId) {
         self.settled = Some(id);
+    }
+
+    /// Makes the commit depend on there being no unfinished operation that excludes this.
+    pub(crate) fn check_not_excluded(&mut self, excluded: Excluded) {
+        self.exclusions.push(excluded);
+    }
+
+    /// What unfinished operations must not exclude.
+    pub(crate) fn exclusions(&self) -> &[Excluded] {
+        &self.exclusions
     }
 
     /// Adds the update of consolidated metadata that some of the changes make.
@@ -147,7 +159,8 @@ impl ChangeSet {
     /// The number of changes; rather too large than too small until they are [sorted](Self::sort).
     pub(crate) fn len(&self) -> usize {
         let prefixes = self.erased.len().saturating_add(self.empty.len());
-        self.keys.len().saturating_add(prefixes).saturating_add(usize::from(self.settled.is_some()))
+        let intents = self.exclusions.len().saturating_add(usize::from(self.settled.is_some()));
+        self.keys.len().saturating_add(prefixes).saturating_add(intents)
     }
 
     /// True if it changes anything.
@@ -203,6 +216,8 @@ impl ChangeSet {
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
         changes.extend(self.empty.into_iter().map(|prefix| Change::CheckEmpty { prefix }));
         changes.extend(self.settled.map(|id| Change::RemoveIntent { id }));
+        let exclusions = self.exclusions.into_iter();
+        changes.extend(exclusions.map(|excluded| Change::CheckNoIntent { filter: Arc::new(excluded) }));
         Ok(changes)
     }
 

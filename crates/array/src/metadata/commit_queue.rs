@@ -122,7 +122,8 @@ impl JoinedChanges {
         if self.changes.is_empty() {
             return true;
         }
-        let has_prefixes = |changes: &[Change]| changes.iter().any(|change| change.key().is_none());
+        let is_of_prefix = |change: &Change| change.key().is_none() && !matches!(change, Change::CheckNoIntent { .. });
+        let has_prefixes = |changes: &[Change]| changes.iter().any(is_of_prefix);
         if has_prefixes(changes) || has_prefixes(&self.changes) {
             return false;
         }
@@ -130,7 +131,7 @@ impl JoinedChanges {
             return false;
         }
         changes.iter().all(|change| {
-            let Some(key) = change.key() else { return false };
+            let Some(key) = change.key() else { return true };
             copies.contains(key) || self.place(key).is_none_or(|other| is_same_check(change, other))
         })
     }

@@ -15,6 +15,7 @@ pub(crate) mod commit_queue;
 pub(crate) mod consolidated;
 pub(crate) mod copy_update;
 pub(crate) mod error;
+pub(crate) mod intent_record;
 pub(crate) mod keys;
 pub(crate) mod model;
 pub(crate) mod shared_commit;

@@ -11,7 +11,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::oneshot;
-use zarrd_store::{Change, ChangeOutcome, Key, StoreError, Version};
+use zarrd_store::{Change, ChangeOutcome, IntentError, IntentId, Key, StoreError, Version};
 
 use super::{
     commit_queue::{JoinedChanges, MAX_CHANGES, Outcomes, RunningCommit, SharedCommits, Waiting},
@@ -82,6 +82,9 @@ async fn commit_waiting(context: Context, running: RunningCommit) {
             }
             Ok(None) => break,
             Err(StoreError::PreconditionFailed { key, .. }) if keys.contains(&key) => {}
+            Err(StoreError::Intent(error @ IntentError::Excludes { id })) => {
+                writers = without_excluded(&context, writers, (error, id)).await;
+            }
             Err(error) => writers = without_failed(writers, error),
         }
         if writers.is_empty() {
@@ -120,6 +123,30 @@ async fn commit_together(
     let outcomes = context.writes()?.commit(joined.changes).await?;
     let of_writer = |indices: Vec<usize>| indices.iter().filter_map(|index| outcomes.get(*index).copied()).collect();
     Ok(Some(indices.into_iter().map(of_writer).collect()))
+}
+
+/// The writers that an unfinished operation does not exclude; the others receive the error. If the operation was settled
+/// since, it excludes none.
+async fn without_excluded(
+    context: &Context,
+    writers: Vec<Waiting>,
+    (error, id): (IntentError, IntentId),
+) -> Vec<Waiting> {
+    let intents = match context.writes() {
+        Ok(store) => store.intents().await,
+        Err(error) => Err(error),
+    };
+    let mut intents = match intents {
+        Ok(intents) => intents,
+        Err(error) => return without_failed(writers, error),
+    };
+    intents.retain(|intent| intent.id == id);
+    let is_excluded = |writer: &Waiting| writer.changes.iter().any(|change| change.excluding(&intents).is_some());
+    let (excluded, others): (Vec<_>, Vec<_>) = writers.into_iter().partition(is_excluded);
+    for Waiting { outcomes, .. } in excluded {
+        let _ = outcomes.send(Err(error.into()));
+    }
+    others
 }
 
 /// The writers whose changes may succeed after a commit of all failed: without those that the error is about, which

@@ -81,8 +81,6 @@ impl Append {
             };
             let _no_waiting = if alone.is_empty() { None } else { self.context.no_waiting() };
             let resolved = self.target.resolve(&self.context).await?;
-            // The documents are those after the shrink by now, or the commit will fail.
-            self.context.wait_until_shrunk(&self.target.path).await?;
             let lock = alone.is_empty().then(|| self.lock_name());
             let done = self.attempt(&resolved, count, &buffered, lock).await;
             match done {

@@ -9,7 +9,7 @@ use zarrd_meta::{
     selection::{ReadRequest, ResolvedSelection},
 };
 use zarrd_operations::WriteReport;
-use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
+use zarrd_store::{Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -131,6 +131,10 @@ pub(crate) async fn commit(
                 return Err(WriteError::ShapeChanged { path: place.path.clone() });
             }
             Err(StoreError::PreconditionFailed { .. }) => {}
+            // The array may only grow once the chunks outside of its shape are erased.
+            Err(StoreError::Intent(IntentError::Excludes { id })) => {
+                context.wait_until_settled(&place.path, id).await?;
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -166,6 +170,10 @@ pub(crate) async fn documents_only(
     match shared_commit::commit(context, documents.changes.clone(), documents.consolidated()).await {
         Ok(outcomes) => Ok(documents.report(resolved, kind, &outcomes)),
         Err(StoreError::PreconditionFailed { .. }) => Err(WriteError::ShapeChanged { path: place.path.clone() }),
+        Err(StoreError::Intent(IntentError::Excludes { id })) => {
+            context.wait_until_settled(&place.path, id).await?;
+            Err(WriteError::ShapeChanged { path: place.path.clone() })
+        }
         Err(error) => Err(error.into()),
     }
 }

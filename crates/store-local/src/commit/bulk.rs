@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zarrd_store::{IntentId, Key, Prefix, StoreError};
+use zarrd_store::{Intent, IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange,
@@ -43,6 +43,7 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
         PlainChange::Key { key, .. } => key.as_bytes().len() as u64,
         PlainChange::ErasePrefix(prefix) | PlainChange::CheckEmpty(prefix) => prefix.as_bytes().len() as u64,
         PlainChange::Intent { record, .. } => record.as_ref().map_or(0, |record| record.len() as u64),
+        PlainChange::CheckIntent(_) | PlainChange::CheckNoIntent(_) => 0,
     });
     changes.len() > MAX_CHANGES || bytes.fold(0, u64::saturating_add) > MAX_BYTES
 }
@@ -91,7 +92,7 @@ impl Bulk {
         }
         changed_positions.sort_unstable();
         changed_positions.dedup();
-        let always = |change: &PlainChange| matches!(change, PlainChange::CheckEmpty(_) | PlainChange::Intent { .. });
+        let always = |change: &PlainChange| change.key().is_none() && !matches!(change, PlainChange::ErasePrefix(_));
         let always_checked = self.changes.iter().enumerate().filter(|(_, change)| always(change));
         // In the order of the changes, so that the error names the first one that fails.
         let mut all: Vec<usize> = always_checked.map(|(index, _)| index).chain(changed_positions).collect();
@@ -143,7 +144,7 @@ impl State for VisibleState<'_> {
         self.0.has_intent(id)
     }
 
-    fn intents(&self) -> Result<usize, StoreError> {
-        Ok(self.0.intents()?.len())
+    fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        self.0.intents()
     }
 }

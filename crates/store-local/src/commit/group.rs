@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use zarrd_store::{ChangeOutcome, IntentId, Key, Prefix, StoreError};
+use zarrd_store::{ChangeOutcome, Intent, IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange, Reply, StagedValue, answer,
@@ -65,7 +65,7 @@ impl State for GroupState<'_> {
         self.visible.has_intent(id)
     }
 
-    fn intents(&self) -> Result<usize, StoreError> {
+    fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.visible.intents()
     }
 }
@@ -145,6 +145,7 @@ impl CommitGroup {
                 PlainChange::Intent { id, record } => self.change_intent(id, record),
                 PlainChange::Key { action: Action::Check, .. } => {}
                 PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => {}
+                PlainChange::CheckIntent(_) | PlainChange::CheckNoIntent(_) => {}
             }
         }
         self.push(Operation::Bulk {

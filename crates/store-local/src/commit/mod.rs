@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use zarrd_store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch, Wait};
+use zarrd_store::{
+    ChangeOutcome, IntentFilter, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch, Wait,
+};
 
 pub(crate) use self::{
     bulk::{Bulk, MAX_CHANGES, VisibleState, is_bulk, key_order},
@@ -41,6 +43,8 @@ pub(crate) enum PlainChange {
         id: IntentId,
         record: Option<Bytes>,
     },
+    CheckIntent(IntentId),
+    CheckNoIntent(Arc<dyn IntentFilter>),
 }
 
 impl PlainChange {
@@ -48,7 +52,8 @@ impl PlainChange {
     pub(crate) fn key(&self) -> Option<&Key> {
         match self {
             Self::Key { key, .. } => Some(key),
-            Self::ErasePrefix(_) | Self::CheckEmpty(_) | Self::Intent { .. } => None,
+            Self::ErasePrefix(_) | Self::CheckEmpty(_) => None,
+            Self::Intent { .. } | Self::CheckIntent(_) | Self::CheckNoIntent(_) => None,
         }
     }
 }
@@ -144,9 +149,11 @@ impl Request {
     }
 }
 
-/// True if the changes concern key ranges or intents, which are validated only against what is visible.
+/// True if the changes concern key ranges, or change intents, which are validated only against what is visible. Checks of
+/// intents need no group of their own, since a group that changes intents has one commit.
 fn needs_own_group(changes: &[PlainChange]) -> bool {
-    changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
+    use PlainChange::{CheckIntent, CheckNoIntent, Key};
+    changes.iter().any(|change| !matches!(change, Key { .. } | CheckIntent(_) | CheckNoIntent(_)))
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {

@@ -1,6 +1,8 @@
 //! Checking the preconditions of a commit.
 
-use zarrd_store::{ChangeOutcome, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version};
+use zarrd_store::{
+    ChangeOutcome, Intent, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version,
+};
 
 use super::{Action, PlainChange};
 use crate::{gc::ReplacedFile, record::Record};
@@ -21,8 +23,8 @@ pub(crate) trait State {
 
     fn has_intent(&self, id: IntentId) -> Result<bool, StoreError>;
 
-    /// The number of intents.
-    fn intents(&self) -> Result<usize, StoreError>;
+    /// All intents.
+    fn intents(&self) -> Result<Vec<Intent>, StoreError>;
 }
 
 impl KeyState {
@@ -69,7 +71,7 @@ pub(super) fn check_intent_limit(changes: &[PlainChange], state: &impl State) ->
         return Ok(());
     }
     let removed = count(|change| matches!(change, PlainChange::Intent { record: None, .. }));
-    if state.intents()?.saturating_add(added) > MAX_INTENTS.saturating_add(removed) {
+    if state.intents()?.len().saturating_add(added) > MAX_INTENTS.saturating_add(removed) {
         return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
     }
     Ok(())
@@ -102,6 +104,16 @@ pub(super) fn check_change(
             (false, None) => Err(IntentError::NotFound { id: *id }.into()),
             (true, None) | (false, Some(_)) => Ok(None),
         },
+        PlainChange::CheckIntent(id) => match state.has_intent(*id)? {
+            true => Ok(None),
+            false => Err(IntentError::NotFound { id: *id }.into()),
+        },
+        PlainChange::CheckNoIntent(filter) => {
+            match state.intents()?.into_iter().find(|intent| filter.matches(&intent.record)) {
+                Some(Intent { id, .. }) => Err(IntentError::Excludes { id }.into()),
+                None => Ok(None),
+            }
+        }
     }
 }
 
@@ -113,6 +125,7 @@ pub(super) fn outcome(change: &PlainChange, current: Option<KeyState>, number: u
         }
         PlainChange::Key { action: Action::Erase, .. } => ChangeOutcome::Erased { existed: current.is_some() },
         PlainChange::Key { action: Action::Check, .. } | PlainChange::CheckEmpty(_) => ChangeOutcome::Checked,
+        PlainChange::CheckIntent(_) | PlainChange::CheckNoIntent(_) => ChangeOutcome::Checked,
         PlainChange::ErasePrefix(_) => ChangeOutcome::PrefixErased,
         PlainChange::Intent { record: Some(_), .. } => ChangeOutcome::IntentAdded,
         PlainChange::Intent { record: None, .. } => ChangeOutcome::IntentRemoved,

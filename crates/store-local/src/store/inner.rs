@@ -16,7 +16,7 @@ use std::{
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
-use zarrd_store::{CursorSigner, Key, ScrubStatus, StoreError, WaitTimes};
+use zarrd_store::{CursorSigner, Key, RunId, ScrubStatus, StoreError, WaitTimes};
 
 use crate::{
     checkpoint::{CheckpointTask, Checkpointer},
@@ -60,6 +60,7 @@ pub(crate) struct StoreInner {
     pub(super) next_file: AtomicU64,
     /// The number before the first change since the store was opened, also for the trailers of value files.
     pub(super) start: u64,
+    pub(super) run: RunId,
     pub(super) epoch: u64,
     /// The limit of prefetched data, over all readers, in KiB.
     pub(super) prefetch: Arc<Semaphore>,
@@ -224,6 +225,7 @@ impl StoreInner {
             PlainChange::Key { action, .. } => matches!(action, Action::Set(_) | Action::Put(_)),
             PlainChange::Intent { record, .. } => record.is_some(),
             PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => false,
+            PlainChange::CheckIntent(_) | PlainChange::CheckNoIntent(_) => false,
         };
         let sets = changes.iter().any(adds);
         let limit = match (sets, is_bulk(changes)) {

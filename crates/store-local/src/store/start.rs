@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
-use zarrd_store::CursorSigner;
+use zarrd_store::{CursorSigner, RunId};
 
 use super::inner::{Queues, StoreInner, Threads};
 use crate::{
@@ -129,6 +129,7 @@ impl StoreInner {
             orphans,
             next_file: AtomicU64::new(start),
             start,
+            run: RunId::random(),
             epoch,
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
@@ -187,6 +188,7 @@ impl StoreInner {
             orphans,
             next_file: AtomicU64::new(visible),
             start: visible,
+            run: RunId::random(),
             epoch,
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),

@@ -37,9 +37,9 @@ use self::{
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace,
     GetResult, Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MetadataCache, PageRequest,
-    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, ScrubStatus, ServedStore, Snapshot,
-    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes, Watermark,
-    WriteableStore,
+    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, RunId, ScrubStatus, ServedStore,
+    Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes,
+    Watermark, WriteableStore,
 };
 
 /// A store at the root, with others mounted below names.
@@ -328,5 +328,13 @@ impl TransactionalStore for Mounts {
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.root.writes()?.intents().await
+    }
+
+    fn run(&self) -> Result<RunId, StoreError> {
+        self.root.writes()?.run()
+    }
+
+    fn is_running(&self, run: RunId) -> bool {
+        self.root.writes().is_ok_and(|root| root.is_running(run))
     }
 }

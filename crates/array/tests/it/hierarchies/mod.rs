@@ -22,3 +22,4 @@ mod store_requests;
 mod test_store;
 mod two_dialects;
 mod two_dialects_model;
+mod two_engines;
