@@ -1,6 +1,12 @@
 //! Requests to the server, and the classification of its responses.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -11,15 +17,16 @@ use super::{
     layout::Element,
     model::{Body, Image},
 };
-use crate::server::Server;
 
 /// The response timeout.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client of the current server, which reuses connections.
+/// A client of the current server, or of several in turns, which reuses connections.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerClient {
-    url: String,
+    urls: Arc<[String]>,
+    /// The number of requests.
+    sent: Arc<AtomicUsize>,
     http: Client,
 }
 
@@ -46,14 +53,16 @@ pub(crate) struct Response {
 }
 
 impl ServerClient {
-    pub(crate) fn of(server: &Server) -> Self {
+    /// A client of the servers at these URLs.
+    pub(crate) fn of(urls: Vec<String>) -> Self {
         let http = Client::builder().timeout(RESPONSE_TIMEOUT).build().expect("a client");
-        Self { url: server.url(""), http }
+        Self { urls: urls.into(), sent: Arc::default(), http }
     }
 
     /// Sends a request and waits for the response.
     pub(crate) async fn exchange(&self, method: Method, target: &str, media_type: &str, body: Vec<u8>) -> Reply {
-        let request = self.http.request(method.clone(), format!("{}{target}", self.url));
+        let next = self.sent.fetch_add(1, Ordering::Relaxed) % self.urls.len();
+        let request = self.http.request(method.clone(), format!("{}{target}", self.urls[next]));
         let answered = async {
             let answer = request.header("content-type", media_type).body(body).send().await?;
             let (status, headers) = (answer.status().as_u16(), answer.headers().clone());

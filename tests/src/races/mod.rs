@@ -14,6 +14,7 @@ mod kinds;
 mod layout;
 mod model;
 mod round;
+mod served;
 mod strays;
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
@@ -21,10 +22,12 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
 
-use crate::server::{Launch, zarrd_with};
+use crate::server::zarrd_with;
 use client::ServerClient;
 pub use kinds::Race;
 use round::Round;
+use served::Served;
+pub use served::{Checks, Engines};
 
 /// The query parameter with which a declaration replaces another node.
 const REPLACE: &str = "overwrite";
@@ -43,6 +46,8 @@ pub struct Plan {
     pub rounds: u64,
     /// The number of concurrent rounds.
     pub concurrency: u64,
+    /// The engines that requests go to.
+    pub engines: Engines,
     /// The fate of the server during the rounds.
     pub end: Ending,
     /// The seed of the first round.
@@ -126,7 +131,8 @@ impl Plan {
     /// The plan of a short run.
     pub fn of(race: Race) -> Self {
         let (seed, other_seeds) = (u64::from(rand::random::<u32>()), OtherSeeds::Consecutive);
-        Self { race, index: "sled".into(), rounds: 200, concurrency: 16, end: Ending::Alive, seed, other_seeds }
+        let (engines, end) = (Engines::Program, Ending::Alive);
+        Self { race, index: "sled".into(), rounds: 200, concurrency: 16, engines, end, seed, other_seeds }
     }
 
     fn round(&self, number: u64) -> Round {
@@ -148,30 +154,30 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         "memory" => "memory:".to_owned(),
         index => format!("{index}:{}", dir.display()),
     };
-    let launch = Launch::of(&store);
     let mut report = Report::new(plan);
-    let mut server = launch.start();
+    let mut served = Served::start(plan, &store, dir).await;
     let mut random = StdRng::seed_from_u64(plan.seed);
     let numbers: Vec<u64> = (0..plan.rounds).collect();
     for numbers in numbers.chunks(usize::try_from(plan.concurrency.max(1)).expect("few at a time")) {
         let rounds: Vec<_> = numbers.iter().map(|number| Arc::new(plan.round(*number))).collect();
-        let client = ServerClient::of(&server);
+        let client = served.client();
         finish(&mut each(&rounds, |round, client| async move { round.set_up(&client).await }, &client)).await;
         let mut racing = each(&rounds, |round, client| async move { round.race(&client).await }, &client);
         if let Ending::Killed(longest) = plan.end {
             tokio::time::sleep(longest.mul_f64(random.random_range(0.0..1.0))).await;
-            server.kill();
+            let launch = served.kill().expect("it is a program");
             finish(&mut racing).await;
-            server = launch.start();
+            let server = launch.start();
+            served = Served::Program { launch, server };
             rounds.iter().for_each(|round| round.killed());
         }
         finish(&mut racing).await;
-        let client = ServerClient::of(&server);
+        let client = served.client();
         finish(&mut each(&rounds, |round, client| async move { round.finish_requests(&client).await }, &client)).await;
         rounds.iter().for_each(|round| report.add(round));
     }
-    report.find_remaining_keys(&ServerClient::of(&server)).await;
-    server.stop();
+    report.find_remaining_keys(&served.client()).await;
+    served.stop().await;
     if plan.index == "memory" {
         return report;
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zarrd_tests::{
-    races::{Ending, Plan, Race, Report, run},
+    races::{Checks, Ending, Engines, Kind, Plan, Race, Report, run},
     skip::note,
 };
 
@@ -41,6 +41,28 @@ async fn races_stay_consistent_when_the_server_is_killed() {
     }
     // A fast server may be killed when it has nothing left to do, but not every time.
     assert!(interrupted > 0, "every kill was too late");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_over_one_store_stay_consistent() {
+    for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {
+        let engines = Engines::Two(Checks::All);
+        run_race(Plan { rounds: 24, index: index.to_owned(), engines, ..Plan::of(race) }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_without_checks_of_others_operations_are_found() {
+    let engines = Engines::Two(Checks::NoneOfOthers);
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let report = run(&Plan { rounds: 48, engines, ..Plan::of(Race::Resize) }, dir.path()).await;
+        note(&report);
+        if report.count(Kind::Resurrected) > 0 {
+            return;
+        }
+    }
+    panic!("no erased element returned");
 }
 
 /// Runs races that must do something and find no violations.

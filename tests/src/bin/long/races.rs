@@ -2,25 +2,26 @@
 //!
 //! ```text
 //! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS]
-//!       [--index sled|redb|memory] [--binary PATH] [--dir DIR]
+//!       [--index sled|redb|memory] [--engines one|two] [--binary PATH] [--dir DIR]
 //! ```
 //!
 //! Without `--race`, all races are run in order, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`,
 //! `copy`, `resize`, `convert`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
-//! `--kill`, the server is killed at a random time, at most this long after these rounds start to race.
+//! `--kill`, the server is killed at a random time, at most this long after these rounds start to race. `--engines two`
+//! races against two engines over one store, in this process.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use zarrd_tests::{
     arguments::arguments,
     binary,
-    races::{Ending, OtherSeeds, Plan, Race, run},
+    races::{Checks, Ending, Engines, OtherSeeds, Plan, Race, run},
 };
 
 #[tokio::main]
 pub(crate) async fn main() -> ExitCode {
     let (plan, races, directory) = options();
-    println!("seed {}, {:?}, {} abreast", plan.seed, plan.end, plan.concurrency);
+    println!("seed {}, {:?}, {:?}, {} abreast", plan.seed, plan.engines, plan.end, plan.concurrency);
     let mut code = ExitCode::SUCCESS;
     for race in races {
         let dir = tempfile::tempdir_in(&directory).expect("a temporary directory");
@@ -44,6 +45,7 @@ fn options() -> (Plan, Vec<Race>, PathBuf) {
             "--seed" => plan.seed = argument.number(),
             "--replay" => (plan.seed, plan.other_seeds) = (argument.number(), OtherSeeds::Same),
             "--kill" => plan.end = Ending::Killed(Duration::from_millis(argument.number())),
+            "--engines" if argument.value == "two" => plan.engines = Engines::Two(Checks::All),
             "--index" => plan.index = argument.value,
             "--binary" => binary::use_program(argument.value.into()),
             "--dir" => directory = argument.value.into(),
