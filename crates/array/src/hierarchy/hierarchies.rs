@@ -180,7 +180,7 @@ impl Hierarchies {
         Err(too_many_conflicts(path))
     }
 
-    /// Settles operations that were interrupted: those of runs of the store that ended. Running it again changes nothing.
+    /// Settles the operations of runs of the store that ended. Running it again changes nothing.
     ///
     /// An operation that cannot be settled, or has a record of a later version, is logged and stays as it is.
     pub async fn settle_intents(&self) -> Result<SettledIntents, StoreError> {

@@ -60,10 +60,10 @@ enum Settled {
 pub(crate) struct Unfinished {
     id: IntentId,
     /// `None` once it is settled.
-    begun: Option<Begun>,
+    started: Option<Started>,
 }
 
-struct Begun {
+struct Started {
     id: IntentId,
     context: Arc<Context>,
     operation: Unsettled,
@@ -77,8 +77,8 @@ impl Unfinished {
         // A record always serialises.
         let record = record.encode().map_err(|_| too_many_conflicts(operation.path()))?;
         let id = IntentId::random();
-        let begun = Begun { id, context: Arc::clone(context), operation };
-        Ok((Self { id, begun: Some(begun) }, Change::AddIntent { id, record: record.into() }))
+        let started = Started { id, context: Arc::clone(context), operation };
+        Ok((Self { id, started: Some(started) }, Change::AddIntent { id, record: record.into() }))
     }
 
     pub(crate) fn id(&self) -> IntentId {
@@ -87,13 +87,13 @@ impl Unfinished {
 
     /// Marks the operation as finished: its last commit settled the intent, or the intent was never added.
     pub(crate) fn settled(mut self) {
-        self.begun = None;
+        self.started = None;
     }
 
     /// Settles the operation.
     pub(crate) async fn settle(mut self) {
-        if let Some(begun) = self.begun.take() {
-            begun.settle().await;
+        if let Some(started) = self.started.take() {
+            started.settle().await;
         }
     }
 }
@@ -101,13 +101,13 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         // Without a runtime the process is about to end, and the next start settles the operation.
-        if let (Some(begun), Ok(runtime)) = (self.begun.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(begun.settle());
+        if let (Some(started), Ok(runtime)) = (self.started.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(started.settle());
         }
     }
 }
 
-impl Begun {
+impl Started {
     async fn settle(self) {
         let Self { id, context, operation } = self;
         let path = operation.path();
