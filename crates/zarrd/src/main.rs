@@ -28,12 +28,12 @@ mod error;
 mod exit;
 mod hierarchy;
 mod logging;
+mod new_file;
 mod open;
 mod served_tokens;
 mod signals;
 mod transfer;
 mod ui;
-mod writeback;
 
 use std::process::ExitCode;
 

@@ -9,12 +9,11 @@ use std::{
 };
 
 use futures::TryStreamExt;
-use tokio::io::AsyncWriteExt;
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_store::{ByteStream, StoreError, Version};
 
 use super::{BackupError, records::BackedUp};
-use crate::writeback;
+use crate::new_file::NewFile;
 
 /// The beginning of the names of files that are not complete.
 const PARTIAL: &str = ".partial-";
@@ -59,17 +58,15 @@ impl Pool {
         let path = self.path(version);
         let partial = path.with_file_name(format!("{PARTIAL}{version}"));
         let failed = || BackupError::io("write", &partial);
-        let mut file = tokio::fs::File::create(&partial).await.map_err(failed())?;
+        let mut file = NewFile::new(partial.clone());
         let (mut size, mut hash) = (0_u64, Xxh3::new());
         while let Some(bytes) = stream.try_next().await? {
             hash.update(&bytes);
             size = size.saturating_add(bytes.len() as u64);
-            file.write_all(&bytes).await.map_err(failed())?;
+            file.push(bytes).await.map_err(failed())?;
         }
-        file.flush().await.map_err(failed())?;
-        writeback::start(&file);
-        drop(file);
-        tokio::fs::rename(&partial, &path).await.map_err(BackupError::io("rename", &partial))?;
+        let complete = partial.clone();
+        file.finish(move || fs::rename(complete, path)).await.map_err(failed())?;
         Ok((size, hash.digest()))
     }
 

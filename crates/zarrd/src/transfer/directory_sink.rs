@@ -13,11 +13,10 @@ use rustix::{
     io::Errno,
 };
 use tempfile::TempDir;
-use tokio::io::{AsyncWriteExt, BufWriter};
 use zarrd_store::{Key, Payload, StoreError, UploadError};
 
-use super::{NameCheck, Sink, SinkError, SkipReason, TransferError, directory_source::blocking};
-use crate::writeback;
+use super::{NameCheck, Sink, SinkError, SkipReason, TransferError};
+use crate::new_file::{NewFile, blocking};
 
 /// Maximum length of a file name on common file systems, in bytes.
 const MAX_FILE_NAME_BYTES: usize = 255;
@@ -57,20 +56,18 @@ impl DirectorySink {
         synced.await.map_err(|source| TransferError::Directory { action: "make durable", directory, source })
     }
 
-    async fn write(&self, path: &Path, mut content: Payload) -> Result<(), SinkError> {
-        let fails = |source| SinkError::file("write a file", source);
-        let mut file = BufWriter::with_capacity(256 << 10, tokio::fs::File::create_new(path).await.map_err(fails)?);
+    /// Writes a file that is complete once it is finished.
+    async fn write(&self, path: &Path, mut content: Payload) -> Result<NewFile, SinkError> {
+        let mut file = NewFile::new(path.to_owned());
         let mut received: u64 = 0;
         while let Some(bytes) = content.stream.try_next().await? {
             received = received.saturating_add(bytes.len() as u64);
-            file.write_all(&bytes).await.map_err(fails)?;
+            file.push(bytes).await.map_err(|source| SinkError::file("write a file", source))?;
         }
         if let Some(announced) = content.size.filter(|&size| size != received) {
             return Err(StoreError::from(UploadError::LengthMismatch { announced, received }).into());
         }
-        file.flush().await.map_err(fails)?;
-        writeback::start(file.get_ref());
-        Ok(())
+        Ok(file)
     }
 }
 
@@ -96,16 +93,20 @@ impl Sink for DirectorySink {
 
     async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError> {
         let partial = self.partial.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
-        let written = self.write(&partial, content).await;
         let target = self.root.join(name.as_str());
-        let placed = blocking(move || match written {
-            Ok(()) => move_into_place(&partial, &target).inspect_err(|_| discard(&partial)).map(Ok),
-            Err(error) => {
-                discard(&partial);
-                Ok(Err(error))
+        let written = match self.write(&partial, content).await {
+            Ok(file) => {
+                let complete = partial.clone();
+                let placed = file.finish(move || move_into_place(&complete, &target)).await;
+                placed.map_err(|source| SinkError::file("write a file", source))
             }
-        });
-        placed.await.map_err(|source| SinkError::file("rename a file", source))?
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            // It may not exist. If this fails, the file is removed with its directory.
+            let _ = blocking(move || fs::remove_file(partial)).await;
+        }
+        written
     }
 }
 
@@ -132,11 +133,6 @@ fn rename_checked(partial: &Path, target: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(partial, target),
         Err(error) => Err(error),
     }
-}
-
-/// Removes an incomplete file. If that fails, it is removed with its directory.
-fn discard(partial: &Path) {
-    let _ = fs::remove_file(partial);
 }
 
 /// Makes everything written to the file system of `directory` durable.

@@ -22,6 +22,7 @@ use walkdir::{DirEntry, WalkDir};
 use zarrd_store::{Key, Payload, StoreError};
 
 use super::{SkipReason, Source, SourceError, SourceItem, TransferError};
+use crate::new_file::blocking;
 
 /// Size of the read buffer, in bytes. Smaller files are read at once.
 const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -151,11 +152,4 @@ fn open(path: &Path) -> io::Result<Payload> {
     let stream = ReaderStream::with_capacity(tokio::fs::File::from_std(file), READ_BUFFER_BYTES);
     let stream = stream.map_err(|source| StoreError::Io { action: "read the file", source });
     Ok(Payload { size: Some(size), stream: stream.boxed() })
-}
-
-/// Runs blocking I/O on the blocking thread pool.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
