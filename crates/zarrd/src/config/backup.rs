@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     ACCESS, ConfigError, ConfigFile, Endpoint, Location,
-    resolved::{CopiedTokens, WriteLimits, jobs, persistent, readable_endpoint},
+    resolved::{CopiedTokens, WriteLimits, jobs, jobs_from, persistent, readable_endpoint},
 };
 use crate::{
     backup::{Damaged, Verify},
@@ -106,11 +106,11 @@ impl BackupConfig {
         };
         Ok(Self {
             to: args.to,
+            jobs: jobs_from(&from, &args.transfer, file),
             from,
             tokens: args.tokens.or(own),
             keep: args.keep,
             verify: if args.verify { Verify::All } else { Verify::New },
-            jobs: jobs(&args.transfer, file),
         })
     }
 

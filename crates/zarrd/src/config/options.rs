@@ -218,7 +218,7 @@ pub(crate) struct ServeOptions {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct TransferOptions {
-    /// Number of values that are copied concurrently [default: 16]
+    /// Number of values that are copied concurrently [default: 16; 1 of `backup` and `export` with --server]
     #[arg(long, env = "ZARRD_JOBS", value_name = "NUMBER")]
     pub(crate) jobs: Option<NonZeroUsize>,
 }

@@ -23,6 +23,9 @@ use crate::cli::{
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
 const DEFAULT_JOBS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// Number of values that are copied concurrently from a running server, whose other clients would wait for more: on two
+/// cores their slowest requests take 1.1 to 1.4 times as long beside one job, 1.7 beside two and 4 to 5 beside sixteen.
+const DEFAULT_SERVER_JOBS: NonZeroUsize = NonZeroUsize::new(1).unwrap();
 
 /// Configuration of the log.
 #[derive(Debug)]
@@ -306,11 +309,12 @@ impl ImportConfig {
 impl ExportConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ExportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let from = readable_endpoint(args.endpoint, file, "export")?;
         Ok(Self {
-            from: readable_endpoint(args.endpoint, file, "export")?,
+            jobs: jobs_from(&from, &args.transfer, file),
+            from,
             prefix: args.prefix.0,
             to: args.directory,
-            jobs: jobs(&args.transfer, file),
             on_unsupported: OnUnsupported::new(args.skip_invalid),
         })
     }
@@ -431,6 +435,15 @@ pub(super) fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
 
 pub(super) fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
     flags.jobs.or(file.transfer.jobs).unwrap_or(DEFAULT_JOBS)
+}
+
+/// The jobs of a command that reads everything from an endpoint.
+pub(super) fn jobs_from(endpoint: &Endpoint, flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
+    let default = match endpoint {
+        Endpoint::Local(_) => DEFAULT_JOBS,
+        Endpoint::Server(_) => DEFAULT_SERVER_JOBS,
+    };
+    flags.jobs.or(file.transfer.jobs).unwrap_or(default)
 }
 
 /// A store for a command that only reads it, which other programs may write.
