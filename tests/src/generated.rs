@@ -47,7 +47,7 @@ impl Generated {
     pub fn content(&self) -> Payload {
         let value = self.clone();
         let blocks = (0..self.size.div_ceil(BLOCK_SIZE)).map(move |number| Ok::<_, StoreError>(value.block(number)));
-        Payload { size: Some(self.size), stream: Box::pin(stream::iter(blocks)) }
+        Payload::sized(self.size, stream::iter(blocks))
     }
 
     /// Reads a value to its end and compares every byte.

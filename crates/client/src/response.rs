@@ -97,7 +97,9 @@ impl Response {
         let version = self.header(ETAG).and_then(etag::parse);
         let version = version.ok_or_else(|| RequestError::protocol("a value without the ETag of a version"))?;
         let modified = self.modified().ok_or_else(|| RequestError::protocol("a value without a modification time"))?;
-        Ok(ValueMeta { size, version, modified })
+        let attributes = attributes::from_headers(self.response.headers());
+        let attributes = attributes.map_err(|error| RequestError::protocol(error.to_string()))?;
+        Ok(ValueMeta { size, version, modified, attributes })
     }
 
     /// Reads the body, which must not be longer than `limit` bytes.

@@ -6,8 +6,10 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use zarrd_store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
-use zarrd_wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirmation, routes};
+use zarrd_store::{Attributes, Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
+use zarrd_wire::{
+    attributes, etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirmation, routes,
+};
 
 use crate::{
     HttpStore,
@@ -28,15 +30,16 @@ const MAX_REPORT_BYTES: usize = 64 * 1024;
 impl WriteableStore for HttpStore {
     async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         let (transport, precondition) = (&self.transport, &precondition);
+        let attributes = content.attributes.clone();
         let deadline = transport.start_deadline();
         let bytes = match Upload::new(content, deadline).await? {
             Upload::Replayable(bytes) => bytes,
             Upload::Once(streamed) => {
-                let response = streamed.send(put(transport, key, precondition), deadline).await?;
+                let response = streamed.send(put(transport, key, &attributes, precondition), deadline).await?;
                 return written(response, key).await.map_err(|failed| failed.error);
             }
         };
-        let attempt = || try_set(transport, key, bytes.clone(), precondition, deadline);
+        let attempt = || try_set(transport, key, (bytes.clone(), &attributes), precondition, deadline);
         transport.backoff(deadline).retry(idempotency(precondition), attempt).await
     }
 
@@ -76,16 +79,18 @@ impl HttpStore {
 async fn try_set(
     transport: &Transport,
     key: &Key,
-    bytes: Bytes,
+    (bytes, attributes): (Bytes, &Attributes),
     precondition: &Precondition,
     deadline: Deadline,
 ) -> Result<PutResult, FailedAttempt<StoreError>> {
-    let response = transport.send(put(transport, key, precondition).body(bytes), deadline).await?;
+    let response = transport.send(put(transport, key, attributes, precondition).body(bytes), deadline).await?;
     written(response, key).await
 }
 
-fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> RequestBuilder {
+fn put(transport: &Transport, key: &Key, attributes: &Attributes, precondition: &Precondition) -> RequestBuilder {
     let request = transport.request(Method::PUT, &routes::key_path(key)).header(CONTENT_TYPE, headers::OCTETS);
+    let request =
+        attributes::to_headers(attributes).fold(request, |request, (name, value)| request.header(name, value));
     conditional(request, precondition)
 }
 

@@ -158,7 +158,7 @@ impl Versions {
         let changed = attributes.changed.system().duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = u64::try_from(changed.as_millis()).unwrap_or_default();
         let modified = UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(UNIX_EPOCH);
-        ValueMeta { size: attributes.size, version, modified }
+        ValueMeta { size: attributes.size, version, modified, attributes: zarrd_store::Attributes::NONE }
     }
 }
 

@@ -111,7 +111,7 @@ impl<'h> Head<'h> {
             (None, None) => return Err(Failure::NoTime),
         };
         pins.insert(version, pin.clone());
-        Ok((ValueMeta { size, version, modified: modified.unwrap_or(UNIX_EPOCH) }, pin))
+        Ok((ValueMeta { size, version, modified: modified.unwrap_or(UNIX_EPOCH), attributes: Attributes::NONE }, pin))
     }
 
     /// Fails if the value may change again without changing its time, which has seconds only. Both times are of the

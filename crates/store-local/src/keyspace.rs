@@ -5,6 +5,7 @@
 //! \0sweep<number>     an erased prefix whose entries are not yet removed
 //! \1<number><key>     a key that was set below such a prefix afterwards, in the sweep's own space
 //! \2<id>              an intent, as a record with its bytes
+//! \3<text>            a hidden key, of an upload that is under way
 //! <key>               every other key
 //! ```
 //!
@@ -33,8 +34,11 @@ pub(crate) const SWEEP: &[u8] = b"\0sweep";
 const SWEEP_SPACE: u8 = 1;
 /// The first byte of an intent's key. No store key begins with it, so intents are neither listed nor swept.
 pub(crate) const INTENTS: &[u8] = &[2];
-/// The least first byte of a store key: none begins with a control character.
-pub(crate) const FIRST_KEY: &[u8] = b" ";
+/// The least first byte of a store key that is not hidden: none begins with a control character.
+pub(crate) const FIRST_KEY: &[u8] = FIRST_VISIBLE.as_bytes();
+pub(crate) const FIRST_VISIBLE: &str = " ";
+/// The first character of hidden keys (see [`zarrd_store::Key`]).
+pub(crate) const FIRST_HIDDEN: &str = "\u{3}";
 
 /// The metadata entry of an index: number, size and digest of its entries. Every batch updates it by what the batch
 /// replaces, so that entries lost, retained or restored by a crash are detected.
@@ -163,7 +167,9 @@ impl Sweeps {
 
     /// The newest sweep whose prefix contains the key.
     pub(crate) fn covering(&self, key: &[u8]) -> Option<&Sweep> {
-        self.0.iter().rev().find(|sweep| key.starts_with(sweep.prefix.as_bytes()))
+        let is_hidden = key.starts_with(FIRST_HIDDEN.as_bytes());
+        let contains = |prefix: &Prefix| key.starts_with(prefix.as_bytes()) && !(prefix.is_root() && is_hidden);
+        self.0.iter().rev().find(|sweep| contains(&sweep.prefix))
     }
 
     /// Looks up a store key.
@@ -234,7 +240,7 @@ impl Sweep {
             1 => Phase::Moving,
             _ => return None,
         };
-        Some(Self { number, prefix: Prefix::from_bytes(prefix).ok()?, phase })
+        Some(Self { number, prefix: Prefix::from_stored(prefix).ok()?, phase })
     }
 }
 

@@ -1,22 +1,24 @@
 //! Records: the index's values.
 //!
 //! ```text
-//! format   u8   1
+//! format   u8   1, or 2 with attributes
 //! kind     u8   0 inline, 1 file
 //! commit   u64  the number of the change that set the key
 //! modified u64  milliseconds since the Unix epoch
+//! in format 2: length u16, attributes (zarrd_store::Attributes::encode)
 //! inline: the value's bytes
 //! file:   id u64, size u64, trailer checksum u64
 //! checksum u64  xxh3 of the key and all of the above, seeded with the store's id
 //! ```
 //!
-//! Numbers are big-endian. The checksum binds the record to its key and its store.
+//! A value without attributes has a record of format 1, so that only stores with others need a program that knows
+//! format 2. Numbers are big-endian. The checksum binds the record to its key and its store.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-use zarrd_store::{Key, ValueMeta, Version};
+use zarrd_store::{Attributes, Key, ValueMeta, Version};
 
 /// The maximum size of a value that is stored in the index itself, in bytes.
 pub(crate) const MAX_INLINE_BYTES: usize = 4096;
@@ -27,6 +29,7 @@ const MAX_INLINE_DOCUMENT_BYTES: usize = 16 << 10;
 const CONSOLIDATED_DOCUMENTS: [&str; 2] = ["zarr.json", ".zmetadata"];
 
 const FORMAT: u8 = 1;
+const FORMAT_WITH_ATTRIBUTES: u8 = 2;
 const INLINE: u8 = 0;
 const FILE: u8 = 1;
 const HEADER_LEN: usize = 18;
@@ -38,6 +41,7 @@ pub(crate) struct Record {
     pub(crate) commit: u64,
     /// The time of the set, in milliseconds since the Unix epoch.
     pub(crate) modified: u64,
+    pub(crate) attributes: Attributes,
     pub(crate) location: Location,
 }
 
@@ -92,15 +96,22 @@ impl Record {
 
     pub(crate) fn meta(&self, store_id: u64) -> ValueMeta {
         let modified = UNIX_EPOCH.checked_add(Duration::from_millis(self.modified)).unwrap_or(UNIX_EPOCH);
-        ValueMeta { size: self.size(), version: self.version(store_id), modified }
+        let attributes = self.attributes.clone();
+        ValueMeta { size: self.size(), version: self.version(store_id), modified, attributes }
     }
 
     pub(crate) fn encode(&self, key: &[u8], store_id: u64) -> Bytes {
-        let mut bytes = Vec::with_capacity(HEADER_LEN + 24 + 8);
-        bytes.push(FORMAT);
+        let attributes = self.attributes.encode();
+        let inline = if let Location::Inline(value) = &self.location { value.len() } else { 0 };
+        let content = inline.saturating_add(attributes.len());
+        let mut bytes = Vec::with_capacity(content.saturating_add(HEADER_LEN + 2 + 24 + 8));
+        bytes.push(if attributes.is_empty() { FORMAT } else { FORMAT_WITH_ATTRIBUTES });
         bytes.push(if matches!(self.location, Location::Inline(_)) { INLINE } else { FILE });
         bytes.extend_from_slice(&self.commit.to_be_bytes());
         bytes.extend_from_slice(&self.modified.to_be_bytes());
+        if !attributes.is_empty() {
+            push_attributes(&mut bytes, &attributes);
+        }
         match &self.location {
             Location::Inline(value) => bytes.extend_from_slice(value),
             Location::File(file) => {
@@ -121,12 +132,15 @@ impl Record {
             return None;
         }
         bytes.truncate(body.len());
-        if bytes.try_get_u8().ok()? != FORMAT {
-            return None;
-        }
+        let format = bytes.try_get_u8().ok()?;
         let kind = bytes.try_get_u8().ok()?;
         let commit = bytes.try_get_u64().ok()?;
         let modified = bytes.try_get_u64().ok()?;
+        let attributes = match format {
+            FORMAT => Attributes::NONE,
+            FORMAT_WITH_ATTRIBUTES => take_attributes(&mut bytes)?,
+            _ => return None,
+        };
         let location = match kind {
             INLINE => Location::Inline(bytes),
             FILE => Location::File(FileRef {
@@ -136,8 +150,24 @@ impl Record {
             }),
             _ => return None,
         };
-        Some(Self { commit, modified, location })
+        Some(Self { commit, modified, attributes, location })
     }
+}
+
+/// Appends encoded attributes with their length.
+pub(crate) fn push_attributes(bytes: &mut Vec<u8>, attributes: &[u8]) {
+    // They are bounded, by about 3 KiB.
+    bytes.extend_from_slice(&u16::try_from(attributes.len()).unwrap_or(u16::MAX).to_be_bytes());
+    bytes.extend_from_slice(attributes);
+}
+
+/// Takes attributes with their length from the front of `bytes`; `None` if they are damaged.
+pub(crate) fn take_attributes(bytes: &mut Bytes) -> Option<Attributes> {
+    let len = usize::from(bytes.try_get_u16().ok()?);
+    if bytes.len() < len {
+        return None;
+    }
+    Attributes::decode(&bytes.split_to(len))
 }
 
 /// The current time, in milliseconds since the Unix epoch.
@@ -207,17 +237,25 @@ pub(crate) fn directory_name(directory: u8) -> String {
 
 #[cfg(test)]
 mod tests {
+    use zarrd_store::AttributeFields;
+
     use super::*;
 
     #[test]
     fn records_round_trip_and_detect_every_damage() {
         let key = Key::parse("a/b").unwrap();
         let file = FileRef { id: FileId(5 << 40 | 77), size: 9_999, checksum: 3 };
-        for location in
-            [Location::Inline(Bytes::new()), Location::Inline(Bytes::from_static(b"xyz")), Location::File(file)]
+        let fields = AttributeFields { content_type: Some("text/plain".into()), ..Default::default() };
+        let locations =
+            [Location::Inline(Bytes::new()), Location::Inline(Bytes::from_static(b"xyz")), Location::File(file)];
+        let attributes = [Attributes::NONE, Attributes::new(fields).unwrap()];
+        for (location, attributes) in
+            locations.iter().flat_map(|location| attributes.iter().map(move |it| (location, it)))
         {
-            let record = Record { commit: 7, modified: 1_700_000_000_123, location };
+            let location = location.clone();
+            let record = Record { commit: 7, modified: 1_700_000_000_123, attributes: attributes.clone(), location };
             let bytes = record.encode(key.as_bytes(), 42);
+            assert_eq!(bytes[0], if attributes.is_empty() { 1 } else { 2 });
             let decode =
                 |key: &str, bytes: &[u8], id| Record::decode(key.as_bytes(), Bytes::copy_from_slice(bytes), id);
             assert_eq!(decode("a/b", &bytes, 42).as_ref(), Some(&record));

@@ -1,5 +1,6 @@
 //! [`LocalStore`], and the store traits for it.
 
+mod format;
 mod inner;
 mod list;
 mod prefix_snapshot;
@@ -17,8 +18,8 @@ use tokio::sync::oneshot;
 use zarrd_store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot,
-    PutResult, ReadableStore, RunId, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore,
-    ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
+    PutResult, ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError,
+    TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
@@ -123,6 +124,10 @@ impl LocalStore {
             let inner = Arc::clone(&self.0);
             run_blocking(move || inner.check_space(MAX_INTENT_LEN as u64)).await?;
         }
+        if self.0.format.lacks(&changes) {
+            let inner = Arc::clone(&self.0);
+            run_blocking(move || inner.raise_format()).await?;
+        }
         if !is_bulk(&changes) {
             return self
                 .request(|reply| Request::Commit { changes, reply, wait: self.0.waits.committer.start() })
@@ -154,8 +159,9 @@ impl WriteableStore for LocalStore {
                 return Err(StoreError::PreconditionFailed { key: key.clone(), current });
             }
         }
+        let attributes = content.attributes.clone();
         let value = stage::stage(&self.0, key, content).await?;
-        match self.change(key.clone(), Action::Set(Arc::new(value)), precondition).await? {
+        match self.change(key.clone(), Action::Set(Arc::new(value), attributes), precondition).await? {
             ChangeOutcome::Set(written) => Ok(written),
             // The committer replies to a set with its result.
             _ => Err(StoreError::Closed),
@@ -204,14 +210,20 @@ impl ListableStore for LocalStore {
         let (inner, prefix) = (Arc::clone(&self.0), prefix.clone());
         run_blocking(move || list::list_dir(&inner, &prefix, &page)).await
     }
+
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        let (inner, scan) = (Arc::clone(&self.0), scan.clone());
+        run_blocking(move || list::scan(&inner, &scan)).await
+    }
 }
 
 #[async_trait]
 impl TransactionalStore for LocalStore {
     async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
+        let attributes = content.attributes.clone();
         let value = stage::stage(&self.0, key, content).await?;
         let (size, open_id) = (value.size(), self.0.open_id());
-        Ok(Staged::new(key.clone(), size, LocalStaged { open_id, value: Arc::new(value) }))
+        Ok(Staged::new(key.clone(), size, attributes, LocalStaged { open_id, value: Arc::new(value) }))
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
@@ -321,7 +333,7 @@ impl LocalStore {
                 PlainChange::Key {
                     key: staged.key().clone(),
                     condition: precondition.into(),
-                    action: Action::Set(value),
+                    action: Action::Set(value, staged.attributes().clone()),
                 }
             }
             Change::Put { key, value, precondition } => {

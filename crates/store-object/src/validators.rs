@@ -44,14 +44,22 @@ impl Validators {
             _ => return Err(Failure::NoValidator),
         };
         self.0.insert(version, pin.clone());
-        Ok((ValueMeta { size: object.size, version, modified: seconds(object.last_modified.into()) }, pin))
+        Ok((
+            ValueMeta {
+                size: object.size,
+                version,
+                modified: seconds(object.last_modified.into()),
+                attributes: Attributes::NONE,
+            },
+            pin,
+        ))
     }
 
     /// The metadata of a value in a listing.
     pub(crate) fn listed(&self, key: &Key, object: &ListedObject) -> Result<ValueMeta, Failure> {
         let etag = object.etag.as_deref().filter(|etag| is_strong(etag)).ok_or(Failure::NoValidator)?;
         let version = self.of_etag(key, etag, object.size);
-        Ok(ValueMeta { size: object.size, version, modified: object.modified })
+        Ok(ValueMeta { size: object.size, version, modified: object.modified, attributes: Attributes::NONE })
     }
 
     /// The condition that pins a version, if its validator is cached.

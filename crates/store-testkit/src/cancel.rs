@@ -14,7 +14,7 @@ use zarrd_store::{Payload, Precondition};
 /// A payload that yields some chunks and then never continues.
 fn stalling_payload(payload: TestValue, chunks: usize) -> Payload {
     let begin: Vec<_> = payload.chunks().take(chunks).map(Ok).collect();
-    Payload { size: Some(payload.len), stream: stream::iter(begin).chain(stream::pending()).boxed() }
+    Payload::sized(payload.len, stream::iter(begin).chain(stream::pending()))
 }
 
 pub(super) async fn a_set_cancelled_midway_changes_nothing(store: impl Storage) {

@@ -53,6 +53,7 @@
 #[macro_use]
 mod tools;
 
+mod attributes;
 mod cancel;
 mod concurrency;
 mod faults;
@@ -61,6 +62,7 @@ mod intents;
 mod key;
 mod list;
 mod model;
+mod multipart;
 mod needs;
 mod paging;
 mod persistence;
@@ -70,6 +72,7 @@ mod prefixes;
 mod puts;
 mod range;
 mod read;
+mod scan;
 mod snapshot;
 mod snapshot_reads;
 mod suite;

@@ -17,6 +17,8 @@ pub(super) enum Need {
     Listings,
     /// A key may be a prefix of others.
     SharedNames,
+    /// Values keep their attributes.
+    Attributes,
 }
 
 impl Need {
@@ -28,6 +30,7 @@ impl Need {
             Self::AtomicConditions => guarantees.conditions == Conditions::Atomic,
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,
+            Self::Attributes => guarantees.attributes,
         }
     }
 }

@@ -82,7 +82,7 @@ pub(super) async fn partial_uploads_do_not_persist<F: Reopen>(factory: &F) {
     put(&store, "old", old.payload()).await;
     for at in ["old", "absent"] {
         let chunks: Vec<_> = TestValue::new(2, 1 << 20).chunks().take(20).map(Ok).collect();
-        let payload = Payload { size: Some(1 << 20), stream: stream::iter(chunks).chain(stream::pending()).boxed() };
+        let payload = Payload::sized(1 << 20, stream::iter(chunks).chain(stream::pending()));
         let key = key(at);
         let set = store.set(&key, payload, Precondition::none());
         assert!(tokio::time::timeout(Duration::from_millis(50), set).await.is_err(), "a set ended without its content");

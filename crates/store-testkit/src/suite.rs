@@ -6,9 +6,9 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::runtime;
 
 use super::{
-    Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, model, needs::Need, paging,
-    persistence, precondition, prefix_snapshot, prefixes, puts, range, read, snapshot, snapshot_reads,
-    tools::panic_message, transaction, transaction_model, upload, watermark, write,
+    Factory, FaultInjection, Reopen, attributes, cancel, concurrency, faults, intents, key, list, model, multipart,
+    needs::Need, paging, persistence, precondition, prefix_snapshot, prefixes, puts, range, read, scan, snapshot,
+    snapshot_reads, tools::panic_message, transaction, transaction_model, upload, watermark, write,
 };
 use zarrd_store::{SnapshotStore, TransactionalStore};
 
@@ -101,6 +101,9 @@ macro_rules! conformance_checks {
             fresh write::erase_prefix_of_nothing_erases_nothing [Writes Listings];
             fresh write::erase_prefix_of_the_root_erases_all [Writes Listings];
             fresh write::a_new_store_is_writable [Writes Listings];
+            fresh attributes::values_of_every_size_keep_their_attributes [Writes Attributes];
+            fresh attributes::the_largest_attributes_are_kept [Writes Attributes];
+            fresh attributes::a_set_replaces_attributes [Writes Attributes];
             fresh upload::payloads_may_have_chunks_of_any_size [Writes Listings];
             fresh upload::an_aborted_payload_changes_nothing [Writes Listings];
             fresh upload::a_short_payload_changes_nothing [Writes Listings];
@@ -123,6 +126,7 @@ macro_rules! conformance_checks {
             fresh list::keys_and_prefixes_are_listed_in_one_order [Listings SharedNames];
             fresh list::a_deep_prefix_is_one_child [Listings];
             fresh list::list_all_yields_every_key_once [Listings];
+            fresh scan::scans_agree_with_their_definition [Listings SharedNames];
             fresh paging::pages_of_any_size_make_up_the_listing [Listings SharedNames];
             fresh paging::a_limit_of_zero_means_one [Listings];
             fresh paging::paging_continues_after_the_last_key_is_erased [Listings];
@@ -178,6 +182,22 @@ macro_rules! conformance_checks {
             fresh transaction::one_of_overlapping_commits_wins [];
             fresh transaction::a_cancelled_commit_is_atomic [];
             pair transaction::values_staged_by_another_store_are_rejected [];
+            fresh attributes::commits_set_attributes [Attributes];
+            fresh attributes::snapshots_have_attributes [Attributes];
+            fresh multipart::parts_become_one_value [];
+            fresh multipart::some_of_the_parts_may_be_named [];
+            fresh multipart::uploads_are_hidden [];
+            fresh multipart::parts_are_listed_and_replaced [];
+            fresh multipart::uploads_are_listed_by_key [];
+            fresh multipart::wrong_parts_are_rejected [];
+            fresh multipart::an_upload_is_of_one_key [];
+            fresh multipart::an_aborted_upload_leaves_nothing [];
+            fresh multipart::a_failed_condition_leaves_the_upload [];
+            fresh multipart::a_part_that_fails_leaves_the_one_before [];
+            fresh multipart::completing_can_be_repeated [];
+            fresh multipart::of_two_completions_one_is_a_repetition [];
+            fresh multipart::completing_and_aborting_exclude_each_other [];
+            fresh multipart::abandoned_uploads_are_swept [];
             fresh prefixes::a_commit_erases_a_prefix [];
             fresh prefixes::a_commit_replaces_what_is_below_a_prefix [];
             fresh prefixes::preconditions_see_keys_below_an_erased_prefix [];
@@ -232,6 +252,8 @@ macro_rules! conformance_checks {
     };
     (persistent_transactional, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
+            reopen attributes::attributes_persist [];
+            reopen multipart::uploads_persist_between_all_steps [];
             reopen persistence::commits_persist [];
             reopen persistence::staged_values_do_not_persist [];
             reopen persistence::erased_prefixes_stay_erased [];

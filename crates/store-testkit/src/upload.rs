@@ -29,7 +29,7 @@ pub(super) async fn payloads_may_have_chunks_of_any_size(store: impl Storage) {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         Ok(chunk)
     });
-    put(&store, "d", Payload { size: Some(payload.len), stream: slow.boxed() }).await;
+    put(&store, "d", Payload::sized(payload.len, slow)).await;
     assert_has(&store, "d", payload).await;
 }
 

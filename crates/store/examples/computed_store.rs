@@ -38,7 +38,7 @@ impl Squares {
     /// Equal versions must mean equal bytes: these never change, so the key is enough.
     fn meta(key: &Key, value: &Bytes) -> ValueMeta {
         let version = VersionHash::new("squares").version(key, &[]);
-        ValueMeta { size: value.len() as u64, version, modified: SystemTime::UNIX_EPOCH }
+        ValueMeta { size: value.len() as u64, version, modified: SystemTime::UNIX_EPOCH, attributes: Attributes::NONE }
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Guarantees {
     /// True if values are on this machine, so that no answer takes a round trip. It decides how much is read ahead, and
     /// over which gaps.
     pub near: bool,
+    /// True if values keep the [attributes](crate::Attributes) that they are set with.
+    pub attributes: bool,
 }
 
 /// The moment to which the values of a snapshot belong; the strongest guarantee is the least.
@@ -100,6 +102,7 @@ impl Guarantees {
         consolidated: Consolidated::Ignored,
         listed_versions: true,
         near: true,
+        attributes: true,
     };
 
     /// The guarantees of a store that reads data which other programs own, as strong as they can be.
@@ -110,6 +113,7 @@ impl Guarantees {
         checked: false,
         listed_versions: false,
         near: false,
+        attributes: false,
         ..Self::COMMITS
     };
 
@@ -127,6 +131,7 @@ impl Guarantees {
             consolidated: self.consolidated.max(other.consolidated),
             listed_versions: self.listed_versions && other.listed_versions,
             near: self.near && other.near,
+            attributes: self.attributes && other.attributes,
         }
     }
 }

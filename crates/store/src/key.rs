@@ -4,12 +4,22 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// The maximum length of a key, in bytes of UTF-8.
 pub const MAX_KEY_LEN: usize = 1024;
+/// That of a hidden key, which may contain another key.
+const MAX_HIDDEN_LEN: usize = MAX_KEY_LEN + 64;
+/// The first character of a hidden key.
+const HIDDEN: char = '\u{3}';
+/// The one other control character that a hidden key may have, which is less than all others.
+pub(crate) const SEPARATOR: char = '\u{1}';
 
 /// A store key such as `lab/exp1/zarr.json`.
 ///
 /// 1 to [`MAX_KEY_LEN`] bytes of UTF-8 in segments joined by `/`. No segment is empty, `.` or `..`, so a key neither
 /// begins nor ends with `/`; no character is a control character. Keys are case-sensitive, never normalised, and
 /// ordered by their bytes.
+///
+/// A store also has **hidden** keys, of what is under way in it ([`UploadStore`](crate::UploadStore)). They begin with a
+/// control character, so that no text from outside is one, and are below the hidden prefixes alone: the root does not
+/// contain them. They are neither listed nor counted nor erased with it, and are in no snapshot below it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Arc<str>);
 
@@ -67,6 +77,27 @@ impl Key {
         Ok(Self(text.into()))
     }
 
+    /// A hidden key.
+    pub(crate) fn hidden(text: &str) -> Result<Self, KeyError> {
+        let text = format!("{HIDDEN}{text}");
+        check_hidden(&text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// Parses what a store has written: a key, or a hidden one. Only implementations of the traits call this.
+    pub fn from_stored(bytes: &[u8]) -> Result<Self, KeyError> {
+        let text = utf8(bytes)?;
+        match text.starts_with(HIDDEN) {
+            true => check_hidden(text).map(|()| Self(text.into())),
+            false => Self::parse(text),
+        }
+    }
+
+    /// True if the key is hidden.
+    pub fn is_hidden(&self) -> bool {
+        self.0.starts_with(HIDDEN)
+    }
+
     /// Parses a key from bytes that may not be UTF-8, such as those of a percent-decoded path.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         Self::parse(utf8(bytes)?)
@@ -116,6 +147,20 @@ impl Prefix {
         Ok(Self(text.into()))
     }
 
+    /// A hidden prefix.
+    pub(crate) fn hidden(text: &str) -> Result<Self, KeyError> {
+        Key::hidden(text.strip_suffix('/').ok_or(KeyError::NoTrailingSlash)?).map(|key| Self(format!("{key}/").into()))
+    }
+
+    /// Parses what a store has written: a prefix, or a hidden one. Only implementations of the traits call this.
+    pub fn from_stored(bytes: &[u8]) -> Result<Self, KeyError> {
+        let text = utf8(bytes)?;
+        match text.strip_prefix(HIDDEN) {
+            Some(hidden) => Self::hidden(hidden),
+            None => Self::parse(text),
+        }
+    }
+
     /// Parses a prefix from bytes that may not be UTF-8.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         Self::parse(utf8(bytes)?)
@@ -143,7 +188,12 @@ impl Prefix {
 
     /// True if `key` lies below this prefix.
     pub fn contains(&self, key: &Key) -> bool {
-        key.0.starts_with(&*self.0)
+        self.contains_text(&key.0)
+    }
+
+    /// True if the key with this text lies below this prefix.
+    pub fn contains_text(&self, key: &str) -> bool {
+        key.starts_with(&*self.0) && !(self.is_root() && key.starts_with(HIDDEN))
     }
 
     /// The last segment, without its `/`; empty for the root.
@@ -174,15 +224,24 @@ fn utf8(bytes: &[u8]) -> Result<&str, KeyError> {
 }
 
 fn check(text: &str) -> Result<(), KeyError> {
+    check_grammar(text, MAX_KEY_LEN, |character| !character.is_control())
+}
+
+/// Checks a text that begins with [`HIDDEN`].
+fn check_hidden(text: &str) -> Result<(), KeyError> {
+    check_grammar(text, MAX_HIDDEN_LEN, |character| !character.is_control() || [HIDDEN, SEPARATOR].contains(&character))
+}
+
+fn check_grammar(text: &str, max_len: usize, is_allowed: impl Fn(char) -> bool) -> Result<(), KeyError> {
     if text.is_empty() {
         return Err(KeyError::Empty);
     }
-    if text.len() > MAX_KEY_LEN {
+    if text.len() > max_len {
         return Err(KeyError::TooLong { len: text.len() });
     }
     // Most keys are printable ASCII, which is found out without decoding characters.
     if !text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && let Some((at, _)) = text.char_indices().find(|(_, character)| character.is_control())
+        && let Some((at, _)) = text.char_indices().find(|(_, character)| !is_allowed(*character))
     {
         return Err(KeyError::ControlCharacter { offset: at });
     }

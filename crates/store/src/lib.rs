@@ -12,6 +12,7 @@
 //! | [`ListableStore`] | `list`, `list_prefix` and `list_dir`, in pages |
 //! | [`SnapshotStore`] | read many keys in a `snapshot`, with the [`Guarantees`] that the store declares |
 //! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically |
+//! | [`UploadStore`] | upload a value in parts, which every transactional store can |
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
 //! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`CachedStore`] between the two caches for some seconds what
@@ -47,6 +48,7 @@
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.
 
+mod attributes;
 mod blocking;
 mod cached_store;
 mod change;
@@ -67,6 +69,7 @@ mod random;
 mod range;
 mod recheck;
 mod retry;
+mod scan;
 mod scrub;
 mod served;
 mod shared;
@@ -74,6 +77,7 @@ mod stage;
 mod store_url;
 mod traits;
 mod turns;
+mod uploads;
 mod value;
 mod version;
 mod version_hash;
@@ -82,6 +86,10 @@ mod warnings;
 mod watermark;
 mod wrapper;
 
+pub use attributes::{
+    AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, MAX_CONTENT_FIELD_LEN,
+    MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
+};
 pub use blocking::run_blocking;
 pub use cached_store::CachedStore;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
@@ -101,15 +109,20 @@ pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_P
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
 pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
+pub use scan::{Fold, Scan, ScanPage, Scanned};
 pub use scrub::{ScrubFinding, ScrubStatus};
 pub use served::ServedStore;
-pub use stage::stage_put;
+pub use stage::{put_or_stage, stage_put};
 pub use store_url::{StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 pub use traits::{
     DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore, StatMany,
     TransactionalStore, WriteableStore,
 };
 pub use turns::{KeyTurn, KeyTurns};
+pub use uploads::{
+    COMPLETION_MEMORY, Completion, MAX_UPLOAD_NOTE_LEN, NewUpload, Part, PartPage, StagedPart, UPLOAD_RETENTION,
+    Upload, UploadId, UploadIdError, UploadPage, UploadState, UploadStore, UploadsAfter, UploadsError,
+};
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use version_hash::VersionHash;

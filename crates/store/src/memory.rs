@@ -27,13 +27,14 @@ use parking_lot::RwLock;
 use self::{
     prefix_snapshot::MemoryPrefixSnapshot,
     space::Space,
-    state::{Child, State, Stored},
+    state::{Child, State, Stored, Value, first_below},
 };
 use crate::{
-    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees,
-    Intent, IntentError, IntentFilter, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS,
-    PageRequest, Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult, ReadableStore, RunId, Snapshot,
-    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Watermark, WriteableStore, random::random,
+    Attributes, ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult,
+    Guarantees, Intent, IntentError, IntentFilter, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind,
+    MAX_INTENTS, PageRequest, Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult, ReadableStore, RunId,
+    Scan, ScanPage, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Watermark,
+    WriteableStore, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -64,8 +65,8 @@ impl MemoryStore {
 
     /// Receives a value without making it visible.
     async fn receive(&self, key: &Key, payload: Payload) -> Result<MemoryStaged, StoreError> {
-        let bytes = self.0.space.receive(key, payload).await?;
-        Ok(MemoryStaged { store: self.0.id, bytes, committed: AtomicBool::new(false) })
+        let value = self.0.space.receive(key, payload).await?;
+        Ok(MemoryStaged { store: self.0.id, value, committed: AtomicBool::new(false) })
     }
 
     /// The data of a value that this store staged.
@@ -79,11 +80,13 @@ impl MemoryStore {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let data = self.staged(&staged)?;
-                PreparedChange::Key { key: staged.key().clone(), precondition, action: Action::Set(data) }
+                let action = Action::Set(data, staged.attributes().clone());
+                PreparedChange::Key { key: staged.key().clone(), precondition, action }
             }
             Change::Put { key, value, precondition } => {
                 let data = self.receive(&key, value.into()).await?;
-                PreparedChange::Key { key, precondition, action: Action::Set(Arc::new(data)) }
+                let action = Action::Set(Arc::new(data), Attributes::NONE);
+                PreparedChange::Key { key, precondition, action }
             }
             Change::Erase { key, precondition } => PreparedChange::Key { key, precondition, action: Action::Erase },
             Change::Check { key, precondition } => PreparedChange::Key { key, precondition, action: Action::Check },
@@ -117,7 +120,7 @@ impl ReadableStore for MemoryStore {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        Ok(self.0.state.read().values.get(key).map(|stored| stored.meta))
+        Ok(self.0.state.read().values.get(key).map(|stored| stored.meta.clone()))
     }
 }
 
@@ -125,11 +128,11 @@ impl ReadableStore for MemoryStore {
 impl WriteableStore for MemoryStore {
     async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.0.state.read().check_precondition(key, &precondition)?;
-        let bytes = self.0.space.receive(key, payload).await?;
+        let value = self.0.space.receive(key, payload).await?;
         let mut state = self.0.state.write();
         state.check_precondition(key, &precondition)?;
         state.commits += 1;
-        Ok(state.set(self.0.id, key.clone(), bytes, now()))
+        Ok(state.set(self.0.id, key.clone(), value, now()))
     }
 
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
@@ -156,9 +159,10 @@ impl WriteableStore for MemoryStore {
 impl ListableStore for MemoryStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         let last = self.0.last_of_previous_page(ListingKind::Keys, prefix, &page)?;
-        let from = last.as_deref().map_or(Bound::Included(prefix.as_str()), Bound::Excluded);
+        let from = last.as_deref().map_or_else(|| first_below(prefix), Bound::Excluded);
         let state = self.0.state.read();
-        let mut found = state.below(prefix, from).map(|(key, stored)| Entry { key: key.clone(), meta: stored.meta });
+        let mut found =
+            state.below(prefix, from).map(|(key, stored)| Entry { key: key.clone(), meta: stored.meta.clone() });
         let keys: Vec<Entry> = found.by_ref().take(page.limit()).collect();
         let more = found.next().and_then(|_| keys.last());
         let cursor = more.map(|last| self.0.signer.sign(ListingKind::Keys, prefix, last.key.as_str()));
@@ -187,13 +191,18 @@ impl ListableStore for MemoryStore {
         }
         Ok(DirPage { keys, prefixes, cursor: None })
     }
+
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        Ok(self.0.state.read().scan(scan))
+    }
 }
 
 #[async_trait]
 impl TransactionalStore for MemoryStore {
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         let staged = self.receive(key, payload).await?;
-        Ok(Staged::new(key.clone(), staged.bytes.len() as u64, staged))
+        let (size, attributes) = (staged.value.bytes.len() as u64, staged.value.attributes.clone());
+        Ok(Staged::new(key.clone(), size, attributes, staged))
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
@@ -201,7 +210,7 @@ impl TransactionalStore for MemoryStore {
         data.check()?;
         let range = range.map_or(Some(0..staged.size()), |range| range.resolve(staged.size()));
         // The range is within a value in memory, so its ends fit into `usize`.
-        let bytes = range.map(|range| data.bytes.slice(range.start as usize..range.end as usize));
+        let bytes = range.map(|range| data.value.bytes.slice(range.start as usize..range.end as usize));
         Ok(stream::iter(bytes.filter(|bytes| !bytes.is_empty()).map(Ok)).boxed())
     }
 
@@ -223,9 +232,10 @@ impl TransactionalStore for MemoryStore {
         }
         let modified = now();
         let outcomes = changes.into_iter().zip(existed).map(|(change, existed)| match change {
-            PreparedChange::Key { key, action: Action::Set(staged), .. } => {
+            PreparedChange::Key { key, action: Action::Set(staged, attributes), .. } => {
                 staged.committed.store(true, Ordering::Relaxed);
-                let written = state.set(self.0.id, key, staged.bytes.clone(), modified);
+                let value = Value { attributes, ..staged.value.clone() };
+                let written = state.set(self.0.id, key, value, modified);
                 ChangeOutcome::Set(PutResult { replaced: existed, ..written })
             }
             PreparedChange::Key { key, action: Action::Erase, .. } => {
@@ -302,7 +312,7 @@ struct MemoryInner {
 
 struct MemoryStaged {
     store: u64,
-    bytes: Bytes,
+    value: Value,
     /// Written, and read by commits, only while the state is locked for writing. Readers may see either value.
     committed: AtomicBool,
 }
@@ -323,7 +333,7 @@ enum PreparedChange {
 }
 
 enum Action {
-    Set(Arc<MemoryStaged>),
+    Set(Arc<MemoryStaged>, Attributes),
     Erase,
     Check,
 }
@@ -344,7 +354,7 @@ impl PreparedChange {
     fn check(&self, state: &State) -> Result<bool, StoreError> {
         match self {
             Self::Key { key, precondition, action } => {
-                if let Action::Set(staged) = action {
+                if let Action::Set(staged, _) = action {
                     staged.check()?;
                 }
                 state.check_precondition(key, precondition)
@@ -381,11 +391,11 @@ impl MemorySnapshot {
 #[async_trait]
 impl Snapshot for MemorySnapshot {
     fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
-        Ok(CachedMeta::Known(self.stored(key)?.map(|stored| stored.meta)))
+        Ok(CachedMeta::Known(self.stored(key)?.map(|stored| stored.meta.clone())))
     }
 
     async fn stat(&self, key: &Key, _prefetch: Prefetch) -> Result<Option<ValueMeta>, StoreError> {
-        Ok(self.stored(key)?.map(|stored| stored.meta))
+        Ok(self.stored(key)?.map(|stored| stored.meta.clone()))
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {

@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
-use crate::Version;
+use crate::{Attributes, Version};
 
 /// The metadata of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueMeta {
     /// The length of the complete value, in bytes.
     pub size: u64,
@@ -13,4 +13,7 @@ pub struct ValueMeta {
     pub version: Version,
     /// The time of the set, in milliseconds.
     pub modified: SystemTime,
+    /// The attributes. Those of listed values may be left out: [`head`](crate::ReadableStore::head) and
+    /// [`get`](crate::ReadableStore::get) have them.
+    pub attributes: Attributes,
 }

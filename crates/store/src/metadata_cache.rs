@@ -28,7 +28,7 @@ pub trait MetadataCache: Send + Sync {
 }
 
 /// The metadata of a value, if they are cached or a snapshot has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CachedMeta {
     /// The metadata; `None` if the key had no value.
     Known(Option<ValueMeta>),

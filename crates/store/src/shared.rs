@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, MetadataCache, PageRequest, Prefix, ReadableStore,
-    StoreError, ValueMeta, Version,
+    Scan, ScanPage, StoreError, ValueMeta, Version,
 };
 
 #[async_trait]
@@ -35,6 +35,10 @@ impl<S: ReadableStore + ?Sized> ReadableStore for Arc<S> {
 
 #[async_trait]
 impl<S: ListableStore + ?Sized> ListableStore for Arc<S> {
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        (**self).scan(scan).await
+    }
+
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         (**self).list_prefix(prefix, page).await
     }

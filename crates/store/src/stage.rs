@@ -1,6 +1,8 @@
 //! Staging the values of puts.
 
-use crate::{Change, StoreError, TransactionalStore};
+use bytes::Bytes;
+
+use crate::{Attributes, Change, Key, Payload, Precondition, StoreError, TransactionalStore};
 
 /// Stages the value of a [`Change::Put`], which becomes a [`Change::Set`]. Other changes stay as they are.
 pub async fn stage_put(store: &dyn TransactionalStore, change: &mut Change) -> Result<(), StoreError> {
@@ -9,4 +11,20 @@ pub async fn stage_put(store: &dyn TransactionalStore, change: &mut Change) -> R
         *change = Change::Set { staged, precondition: std::mem::take(precondition) };
     }
     Ok(())
+}
+
+/// The change that sets a key to a small value: a [`Change::Put`], or the [`Change::Set`] of a staged value if it has
+/// attributes, which a put has not.
+pub async fn put_or_stage(
+    store: &dyn TransactionalStore,
+    key: &Key,
+    value: Bytes,
+    attributes: Attributes,
+) -> Result<Change, StoreError> {
+    let precondition = Precondition::none();
+    if attributes.is_empty() {
+        return Ok(Change::Put { key: key.clone(), value, precondition });
+    }
+    let staged = store.stage(key, Payload::from_bytes(value).with_attributes(attributes)).await?;
+    Ok(Change::Set { staged, precondition })
 }

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId, ScrubStatus, Staged,
-    StoreError, ValueMeta, Version, WaitTimes, Watermark,
+    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId, Scan, ScanPage,
+    ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark, list::scan_by_pages,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -117,6 +117,16 @@ pub trait ListableStore: Send + Sync {
 
     /// Lists the keys and prefixes directly below `prefix`. The cost depends on what is returned, not on what is below.
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError>;
+
+    /// Lists the keys that begin with a text, after another one, with those that have a `/` after it folded if
+    /// [asked](crate::Fold).
+    ///
+    /// Pages are as consistent as those of the other listings. They begin at any text, so that none has a cursor. By
+    /// default all keys below the parent prefix of the text are listed up to the end of the page; a store that can seek
+    /// does so.
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        scan_by_pages(self, scan).await
+    }
 
     /// Lists all keys.
     async fn list(&self, page: PageRequest) -> Result<KeyPage, StoreError> {

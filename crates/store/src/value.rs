@@ -5,7 +5,7 @@ use std::{any::Any, fmt, ops::Range, pin::Pin, sync::Arc};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
-use crate::{Key, StoreError, ValueMeta, Version};
+use crate::{Attributes, Key, StoreError, ValueMeta, Version};
 
 /// The maximum number of bytes that are allocated at once for a value of announced length.
 const MAX_PREALLOCATED_BYTES: u64 = 64 << 20;
@@ -39,6 +39,8 @@ pub struct Payload {
     pub size: Option<u64>,
     /// The bytes. An error that the stream yields fails the set with that error.
     pub stream: ByteStream,
+    /// The attributes that the value gets; none by default.
+    pub attributes: Attributes,
 }
 
 /// A value that is stored but not visible. Dropping its last clone discards it.
@@ -49,10 +51,18 @@ pub struct Payload {
 pub struct Staged {
     key: Key,
     size: u64,
+    attributes: Attributes,
     data: Arc<dyn Any + Send + Sync>,
 }
 
 impl GetResult {
+    /// The value as the payload of a copy, with its attributes. It has to be read as a whole.
+    pub fn into_payload(self) -> Payload {
+        let Self { meta, range, stream } = self;
+        let size = range.end.saturating_sub(range.start);
+        Payload { size: Some(size), stream, attributes: meta.attributes }
+    }
+
     /// Reads the whole stream into memory: `range.end - range.start` bytes.
     pub async fn bytes(self) -> Result<Bytes, StoreError> {
         let len = self.range.end.saturating_sub(self.range.start);
@@ -64,12 +74,24 @@ impl Payload {
     /// A payload that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { size: Some(bytes.len() as u64), stream: stream::once(async move { Ok(bytes) }).boxed() }
+        let size = Some(bytes.len() as u64);
+        Self { size, stream: stream::once(async move { Ok(bytes) }).boxed(), attributes: Attributes::NONE }
     }
 
     /// A payload of unknown length.
     pub fn from_stream(stream: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static) -> Self {
-        Self { size: None, stream: stream.boxed() }
+        Self { size: None, stream: stream.boxed(), attributes: Attributes::NONE }
+    }
+
+    /// A payload of this length.
+    pub fn sized(size: u64, stream: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static) -> Self {
+        Self { size: Some(size), ..Self::from_stream(stream) }
+    }
+
+    /// The same payload with these attributes.
+    #[must_use]
+    pub fn with_attributes(self, attributes: Attributes) -> Self {
+        Self { attributes, ..self }
     }
 }
 
@@ -81,8 +103,19 @@ impl<B: Into<Bytes>> From<B> for Payload {
 
 impl Staged {
     /// Wraps the data by which a store finds the value again. Only implementations of the traits call this.
-    pub fn new(key: Key, size: u64, data: impl Any + Send + Sync) -> Self {
-        Self { key, size, data: Arc::new(data) }
+    pub fn new(key: Key, size: u64, attributes: Attributes, data: impl Any + Send + Sync) -> Self {
+        Self { key, size, attributes, data: Arc::new(data) }
+    }
+
+    /// The same value with other attributes, such as a checksum that is known once all bytes have arrived.
+    #[must_use]
+    pub fn with_attributes(self, attributes: Attributes) -> Self {
+        Self { attributes, ..self }
+    }
+
+    /// The attributes that the value gets: those of its payload by default.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
     /// The key that the value was staged for.

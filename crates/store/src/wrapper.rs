@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore,
-    RunId, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes,
-    Watermark, WriteableStore,
+    RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
+    WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -178,6 +178,8 @@ pub enum Operation<'o> {
     ListPrefix(&'o Prefix),
     /// [`ListableStore::list_dir`].
     ListDir(&'o Prefix),
+    /// [`ListableStore::scan`].
+    Scan(&'o Scan),
     /// [`TransactionalStore::stage`].
     Stage(&'o Key),
     /// [`TransactionalStore::read_staged`] of a value that was staged for this key.
@@ -209,7 +211,7 @@ impl<'o> Operation<'o> {
         match self {
             Self::Set(_) | Self::Erase(_) | Self::ErasePrefix(_) | Self::CheckWritable => true,
             Self::Stage(_) | Self::Commit => true,
-            Self::Get(_) | Self::Head(_) | Self::ListPrefix(_) | Self::ListDir(_) => false,
+            Self::Get(_) | Self::Head(_) | Self::ListPrefix(_) | Self::ListDir(_) | Self::Scan(_) => false,
             Self::ReadStaged(_) | Self::Intents | Self::Watermark => false,
             Self::Snapshot(_) | Self::SnapshotBelow(_) => false,
         }
@@ -262,6 +264,11 @@ impl<W: StoreWrapper> ListableStore for W {
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.before(Operation::ListDir(prefix)).await?;
         StoreWrapper::list_dir(self, prefix, page).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        self.before(Operation::Scan(scan)).await?;
+        self.inner().scan(scan).await
     }
 }
 

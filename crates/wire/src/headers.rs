@@ -10,6 +10,14 @@ pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest")
 pub const MODIFIED: HeaderName = HeaderName::from_static("zarr-modified");
 /// True if an erased key had a value: `true` or `false`.
 pub const EXISTED: HeaderName = HeaderName::from_static("zarr-existed");
+/// The content type that a value was set with, see [`attributes`](crate::attributes).
+pub const VALUE_CONTENT_TYPE: HeaderName = HeaderName::from_static("zarr-content-type");
+/// The content encoding that a value was set with.
+pub const VALUE_CONTENT_ENCODING: HeaderName = HeaderName::from_static("zarr-content-encoding");
+/// The checksum that a value was set with.
+pub const CHECKSUM: HeaderName = HeaderName::from_static("zarr-checksum");
+/// The beginning of the names of headers with the metadata that a value was set with.
+pub const META_PREFIX: &str = "zarr-meta-";
 /// The data type of an answer's elements, see [`array::data_type`](crate::array::data_type).
 pub const DATA_TYPE: HeaderName = HeaderName::from_static("zarr-data-type");
 /// The shape of an answer, see [`array::shape`](crate::array::shape).

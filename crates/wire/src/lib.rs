@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod array;
+pub mod attributes;
 pub mod chunks;
 pub mod dav;
 pub mod digest;

@@ -160,7 +160,7 @@ impl CopiedChunks {
         let mut commits = CopyCommits::new(context, intent);
         for (key, copy) in &self.listed.copied {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
-            let content = Payload { size: Some(value.meta.size), stream: value.stream };
+            let content = value.into_payload();
             let staged = context.writes()?.stage(copy, content).await?;
             commits.add([Change::Set { staged, precondition: Precondition::none() }]).await?;
         }

@@ -105,7 +105,7 @@ impl BufferedBytes {
 
     async fn spill(&mut self, context: &Context, key: &Key) -> Result<(), StoreError> {
         let pieces = std::mem::take(&mut self.pieces);
-        let content = Payload { size: Some(self.buffered), stream: stream::iter(pieces.into_iter().map(Ok)).boxed() };
+        let content = Payload::sized(self.buffered, stream::iter(pieces.into_iter().map(Ok)));
         self.spilled.push(context.writes()?.stage(key, content).await?);
         self.permits.clear();
         (self.buffered, self.permitted) = (0, 0);

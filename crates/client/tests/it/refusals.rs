@@ -94,7 +94,7 @@ mod errors {
         let limits = Limits { upload_timeout: Duration::from_millis(200), ..Limits::default() };
         let server = TestServer::with(MemoryStore::new(), Settings { limits, ..Settings::default() }).await;
         let stops = streamed(3).stream.chain(stream::pending()).boxed();
-        let error = server.store.set(&key(), Payload { size: None, stream: stops }, Precondition::none()).await;
+        let error = server.store.set(&key(), Payload::from_stream(stops), Precondition::none()).await;
         let error = error.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::TimedOut)), "{error:?}");
     }

@@ -188,7 +188,7 @@ impl Copier {
         if value.meta.size <= INLINE_VALUE_LIMIT {
             return Ok(Change::Put { key, value: value.bytes().await?, precondition });
         }
-        let payload = Payload { size: Some(value.meta.size), stream: value.stream };
+        let payload = value.into_payload();
         let staged = self.app.writes()?.stage(&key, payload).await?;
         Ok(Change::Set { staged, precondition })
     }

@@ -58,10 +58,10 @@ impl Transfer {
 
     /// Stages the value of a key for another one. `None` if it has been erased or changed meanwhile.
     async fn stage(&self, source: &Key, target: &Key) -> Result<Option<(Version, Staged)>, ApiError> {
-        let Some(GetResult { meta, stream, .. }) = self.app.store().get(source, None).await? else { return Ok(None) };
-        let payload = Payload { size: Some(meta.size), stream };
-        match self.app.writes()?.stage(target, payload).await {
-            Ok(staged) => Ok(Some((meta.version, staged))),
+        let Some(value) = self.app.store().get(source, None).await? else { return Ok(None) };
+        let version = value.meta.version;
+        match self.app.writes()?.stage(target, value.into_payload()).await {
+            Ok(staged) => Ok(Some((version, staged))),
             Err(error) if error.is_changed() => Ok(None),
             Err(error) => Err(error.into()),
         }

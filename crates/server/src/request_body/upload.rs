@@ -64,7 +64,7 @@ impl FromRequest<App> for ElementsBody {
         let boundary = boundary(request.headers());
         let claim = admission::claim_of(request.extensions(), app);
         let upload = Upload::validate(request, app, ApiError::body_too_large)?;
-        let Payload { size, stream } = payload(app, upload);
+        let Payload { size, stream, .. } = payload(app, upload);
         Ok(Self { media_type, boundary, size, stream, claim })
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn payload(app: &App, upload: Upload) -> Payload {
             receiver,
             |mut receiver| async move { Ok(receiver.next().await?.map(|data| (data, receiver))) },
         );
-    Payload { size, stream: stream.map(|data| data.map_err(StoreError::Upload)).boxed() }
+    Payload { size, ..Payload::from_stream(stream.map(|data| data.map_err(StoreError::Upload))) }
 }
 
 /// Parses the digests that the body must match.

@@ -10,7 +10,7 @@ use http::{
 };
 use zarrd_store::{GetResult, Key, ReadableStore, StoreError, ValueMeta, until_unchanged};
 use zarrd_wire::{
-    etag,
+    attributes, etag,
     headers::MODIFIED,
     range::{ContentRange, RangeRequest},
     time,
@@ -83,8 +83,8 @@ async fn read(store: &dyn ReadableStore, key: &Key, conditions: &ReadConditions)
     };
     let result = store.get(key, range).await;
     let meta = match &result {
-        Ok(Some(value)) => value.meta,
-        Err(StoreError::RangeNotSatisfiable { meta }) => *meta,
+        Ok(Some(value)) => value.meta.clone(),
+        Err(StoreError::RangeNotSatisfiable { meta }) => meta.clone(),
         _ => return result.map(|_| None).map_err(ApiError::from),
     };
     if let Some(response) = check_conditions(conditions, key, &meta)? {
@@ -144,7 +144,7 @@ async fn value_response(
     representation: Representation,
     conditions: &ReadConditions,
 ) -> Result<Response, ApiError> {
-    let (meta, range) = (value.meta, value.range.clone());
+    let (meta, range) = (value.meta.clone(), value.range.clone());
     let length = range.end.saturating_sub(range.start);
     // A suffix range of an empty value is that value, and cannot be expressed as a Content-Range.
     let partial = representation == Representation::Partial && length > 0;
@@ -169,6 +169,7 @@ fn head_with_validators(status: StatusCode, key: &Key, meta: &ValueMeta, conditi
     headers.insert(ACCEPT_RANGES, BYTES);
     headers.insert(CONTENT_SECURITY_POLICY, SANDBOX);
     validators(headers, meta, conditions);
+    headers.extend(attributes::to_headers(&meta.attributes));
     response
 }
 

@@ -216,7 +216,10 @@ mod tests {
 
     fn entry(name: &str) -> Entry {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
-        Entry { key: Key::parse(name).unwrap(), meta: ValueMeta { size: 3, version: Version::from_u128(1), modified } }
+        Entry {
+            key: Key::parse(name).unwrap(),
+            meta: ValueMeta { size: 3, version: Version::from_u128(1), modified, attributes: Attributes::NONE },
+        }
     }
 
     fn prefix(name: &str) -> Prefix {

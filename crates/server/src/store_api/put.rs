@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use axum::{body::Body, extract::State, response::Response};
-use http::{StatusCode, header::ETAG};
+use http::{HeaderMap, StatusCode, header::ETAG};
 use zarrd_store::{Key, Precondition, StoreError};
-use zarrd_wire::{etag, time};
+use zarrd_wire::{attributes, etag, time};
 
 use crate::{
     app::App,
@@ -20,10 +20,14 @@ pub(crate) async fn put(
     KeyPath(key): KeyPath,
     _: Query<NoQuery>,
     conditions: WriteConditions,
+    headers: HeaderMap,
     upload: Upload,
 ) -> Result<Response, ApiError> {
+    let attributes = attributes::from_headers(&headers);
+    let attributes = attributes.map_err(|error| ApiError::invalid_header("Zarr-…", error.to_string()))?;
     let precondition = precondition(&app, &key, conditions).await?;
-    let result = app.writes()?.set(&key, payload(&app, upload), precondition).await?;
+    let payload = payload(&app, upload).with_attributes(attributes);
+    let result = app.writes()?.set(&key, payload, precondition).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = if result.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
     response.headers_mut().insert(ETAG, etag::render(result.version));

@@ -157,7 +157,12 @@ impl StoreWrapper for CorruptStore {
     async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let corrupt = || StoreError::corrupt(key.clone(), "a checksum does not match");
         let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt());
-        let meta = ValueMeta { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
+        let meta = ValueMeta {
+            size: 4,
+            version: Version::from_u128(1),
+            modified: SystemTime::UNIX_EPOCH,
+            attributes: Attributes::NONE,
+        };
         Ok(Some(GetResult { meta, range: 0..4, stream: stream::iter([first, Err(corrupt())]).boxed() }))
     }
 }

@@ -152,7 +152,7 @@ impl Checkpointer {
             LatestChange::Erased => Ok(None),
             LatestChange::InBulk(bulk, place) => {
                 let damaged = |error: &dyn std::error::Error| IndexError::Io(std::io::Error::other(error.to_string()));
-                let key = Key::parse(key).map_err(|error| damaged(&error))?;
+                let key = Key::from_stored(key.as_bytes()).map_err(|error| damaged(&error))?;
                 let record = bulk.record(&key, place).map_err(|error| damaged(&error))?;
                 Ok(Some(record.encode(key.as_bytes(), self.store_id)))
             }

@@ -33,7 +33,7 @@ pub(crate) struct Bulk {
 /// True if a commit is written to a file of its own.
 pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
     let bytes = changes.iter().map(|change| match change {
-        PlainChange::Key { key, action: Action::Set(value), .. } => {
+        PlainChange::Key { key, action: Action::Set(value, _), .. } => {
             let value = if value.file().is_some() { 64 } else { value.size() };
             value.saturating_add(key.as_bytes().len() as u64)
         }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use zarrd_store::{ChangeOutcome, Intent, IntentId, Key, Prefix, StoreError};
+use zarrd_store::{Attributes, ChangeOutcome, Intent, IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange, Reply, StagedValue, answer,
@@ -132,7 +132,7 @@ impl CommitGroup {
             let number = index.map_or(self.number, |index| commit.number_of(index));
             outcomes.push(outcome(&change, current, number, self.store_id));
             match change {
-                PlainChange::Key { action: Action::Set(value), .. } => {
+                PlainChange::Key { action: Action::Set(value, _), .. } => {
                     value.mark_committed();
                     self.replaced.extend(current.and_then(|current| current.file()));
                     if value.file().is_some() {
@@ -212,14 +212,18 @@ impl CommitGroup {
             let number = self.number.saturating_add(1);
             outcomes.push(outcome(&change, current, number, self.store_id));
             match (change, location) {
-                (PlainChange::Key { key, action: action @ (Action::Set(_) | Action::Put(_)), .. }, Some(location)) => {
+                (PlainChange::Key { key, action: action @ (Action::Set(..) | Action::Put(_)), .. }, Some(location)) => {
                     self.number = number;
                     self.replaced.extend(current.and_then(|current| current.file()));
-                    let record = Record { commit: number, modified, location };
+                    let attributes = match &action {
+                        Action::Set(_, attributes) => attributes.clone(),
+                        _ => Attributes::NONE,
+                    };
+                    let record = Record { commit: number, modified, attributes, location };
                     self.current.insert(key.clone(), Some(KeyState::of(&record)));
                     let record = record.encode(key.as_bytes(), self.store_id);
                     self.push(Operation::Set { key, number, record });
-                    if let Action::Set(value) = action {
+                    if let Action::Set(value, _) = action {
                         value.mark_committed();
                         self.staged.extend(Some(value).filter(|value| value.file().is_some()));
                     }
@@ -251,7 +255,8 @@ impl CommitGroup {
         self.number = self.number.saturating_add(1);
         let number = self.number;
         let record = record.map(|record| {
-            let record = Record { commit: number, modified: now_millis(), location: Location::Inline(record) };
+            let (modified, attributes) = (now_millis(), Attributes::NONE);
+            let record = Record { commit: number, modified, attributes, location: Location::Inline(record) };
             record.encode(&intent_key(id), self.store_id)
         });
         self.push(Operation::Intent { id, number, record });
@@ -270,7 +275,7 @@ impl CommitGroup {
 /// The locations of the changes' values. Spilled values are read here, before anything changes.
 fn locations(changes: &[PlainChange]) -> Result<Vec<Option<Location>>, StoreError> {
     let locations = changes.iter().map(|change| match change {
-        PlainChange::Key { action: Action::Set(value), .. } => value.location().map(Some),
+        PlainChange::Key { action: Action::Set(value, _), .. } => value.location().map(Some),
         PlainChange::Key { action: Action::Put(value), .. } => Ok(Some(Location::Inline(value.clone()))),
         _ => Ok(None),
     });

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use zarrd_store::{
-    ChangeOutcome, IntentFilter, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch, Wait,
+    Attributes, ChangeOutcome, IntentFilter, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch,
+    Wait,
 };
 
 pub(crate) use self::{
@@ -60,7 +61,7 @@ impl PlainChange {
 
 /// A change of one key.
 pub(crate) enum Action {
-    Set(Arc<StagedValue>),
+    Set(Arc<StagedValue>, Attributes),
     /// Sets a small value that is not staged.
     Put(Bytes),
     /// Sets a small value that was put, and is in the file of its commit.

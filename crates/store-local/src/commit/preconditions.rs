@@ -84,7 +84,7 @@ pub(super) fn check_change(
 ) -> Result<Option<KeyState>, StoreError> {
     match change {
         PlainChange::Key { key, condition, action } => {
-            if let Action::Set(value) = action {
+            if let Action::Set(value, _) = action {
                 value.check()?;
             }
             let current = state.current(key)?;
@@ -120,7 +120,7 @@ pub(super) fn check_change(
 /// The outcome of the change with this number.
 pub(super) fn outcome(change: &PlainChange, current: Option<KeyState>, number: u64, store_id: u64) -> ChangeOutcome {
     match change {
-        PlainChange::Key { action: Action::Set(_) | Action::Put(_) | Action::Written, .. } => {
+        PlainChange::Key { action: Action::Set(..) | Action::Put(_) | Action::Written, .. } => {
             ChangeOutcome::Set(PutResult { version: version(store_id, number), replaced: current.is_some() })
         }
         PlainChange::Key { action: Action::Erase, .. } => ChangeOutcome::Erased { existed: current.is_some() },

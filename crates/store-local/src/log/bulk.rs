@@ -4,6 +4,7 @@
 //! entries, in the order of their keys, each
 //!   kind u8, modified u64, key length u16, value length u32, key, value, checksum u64
 //! kinds: 0 erased; 1 a small value, which follows; 2 a value file: id u64, size u64, trailer checksum u64
+//!        with 128 added: attributes with their length (u16), and then as without
 //! ```
 //!
 //! The file is written and synced before the commit joins a group, whose frame refers to it with a checksum over the
@@ -19,30 +20,33 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use xxhash_rust::xxh3::Xxh3;
-use zarrd_store::{Key, StoreError};
+use zarrd_store::{Attributes, Key, StoreError};
 
 use super::{LogFiles, bytes_reader::BytesReader};
 use crate::{
     FileCorruption, OpenError, ValueCorruption,
     gc::ReplacedFile,
     log_key::LogKey,
-    record::{FileId, FileRef, Location, Record},
+    record::{FileId, FileRef, Location, Record, push_attributes, take_attributes},
     regular_file,
 };
 
 const ERASED: u8 = 0;
 const INLINE: u8 = 1;
 const FILE: u8 = 2;
+/// Added to the kind of a value with attributes.
+const WITH_ATTRIBUTES: u8 = 128;
 /// The length of the fields before an entry's key, in bytes.
 const ENTRY_HEADER: u64 = 15;
 /// The memory of an entry in addition to its key, in bytes.
-const ENTRY_OVERHEAD: u64 = 112;
+const ENTRY_OVERHEAD: u64 = 120;
 
 /// One change of a bulk commit.
 #[derive(Clone, Debug)]
 pub(crate) struct BulkEntry {
     pub(crate) key: Key,
     modified: u64,
+    attributes: Attributes,
     value: EntryValue,
 }
 
@@ -52,7 +56,9 @@ enum EntryValue {
     Erased,
     /// A small value in the commit's file.
     Inline {
+        /// The offset of the entry.
         offset: u64,
+        /// The length of attributes and value.
         len: u32,
     },
     File(FileRef),
@@ -102,27 +108,34 @@ impl BulkWriter {
         Ok(Self { file, guard, key, entries: Vec::with_capacity(entries), sums: Xxh3::new(), offset: 0 })
     }
 
-    /// Appends a key with its new value, or `None` if it is erased.
-    pub(crate) fn push(&mut self, key: &Key, modified: u64, value: Option<&Location>) -> io::Result<()> {
+    /// Appends a key with its new value and attributes, or `None` if it is erased.
+    pub(crate) fn push(&mut self, key: &Key, modified: u64, value: Option<&(Location, Attributes)>) -> io::Result<()> {
         let mut bytes = BytesMut::with_capacity(256);
+        let mut block = Vec::new();
+        let attributes = value.map(|(_, attributes)| attributes.clone()).unwrap_or_default();
+        if !attributes.is_empty() {
+            push_attributes(&mut block, &attributes.encode());
+        }
+        let marked = if block.is_empty() { 0 } else { WITH_ATTRIBUTES };
+        let block_len = u32::try_from(block.len()).unwrap_or(u32::MAX);
         let (kind, len, entry_value) = match value {
             None => (ERASED, 0, EntryValue::Erased),
-            Some(Location::Inline(value)) => {
+            Some((Location::Inline(value), _)) => {
                 let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
-                let before = ENTRY_HEADER.saturating_add(key.as_bytes().len() as u64);
-                (INLINE, len, EntryValue::Inline { offset: self.offset.saturating_add(before), len })
+                (INLINE, len, EntryValue::Inline { offset: self.offset, len: len.saturating_add(block_len) })
             }
-            Some(Location::File(file)) => (FILE, 24, EntryValue::File(*file)),
+            Some((Location::File(file), _)) => (FILE, 24, EntryValue::File(*file)),
         };
-        bytes.put_u8(kind);
+        bytes.put_u8(kind | marked);
         bytes.put_u64(modified);
         bytes.put_u16(u16::try_from(key.as_bytes().len()).unwrap_or(u16::MAX));
-        bytes.put_u32(len);
+        bytes.put_u32(len.saturating_add(block_len));
         bytes.put_slice(key.as_bytes());
+        bytes.put_slice(&block);
         match value {
             None => {}
-            Some(Location::Inline(value)) => bytes.put_slice(value),
-            Some(Location::File(file)) => {
+            Some((Location::Inline(value), _)) => bytes.put_slice(value),
+            Some((Location::File(file), _)) => {
                 for field in [file.id.0, file.size, file.checksum] {
                     bytes.put_u64(field);
                 }
@@ -132,7 +145,7 @@ impl BulkWriter {
         bytes.put_u64(sum);
         self.sums.update(&sum.to_be_bytes());
         self.offset = self.offset.saturating_add(bytes.len() as u64);
-        self.entries.push(BulkEntry { key: key.clone(), modified, value: entry_value });
+        self.entries.push(BulkEntry { key: key.clone(), modified, attributes, value: entry_value });
         self.file.write_all(&bytes)
     }
 
@@ -200,16 +213,17 @@ fn read_entry(reader: &mut BytesReader, key: LogKey, id: u64, offset: u64) -> Op
     if sum != key.checksum(id, &[&body]) {
         return None;
     }
-    let value = match kind {
+    let attributes = match kind & WITH_ATTRIBUTES {
+        0 => Attributes::NONE,
+        _ => take_attributes(&mut value.0)?,
+    };
+    let value = match kind & !WITH_ATTRIBUTES {
         ERASED => EntryValue::Erased,
-        INLINE => {
-            let offset = offset.saturating_add(ENTRY_HEADER).saturating_add(name.len() as u64);
-            EntryValue::Inline { offset, len }
-        }
+        INLINE => EntryValue::Inline { offset, len },
         FILE => EntryValue::File(FileRef { id: FileId(value.u64()?), size: value.u64()?, checksum: value.u64()? }),
         _ => return None,
     };
-    Some((BulkEntry { key: Key::from_bytes(&name).ok()?, modified, value }, sum))
+    Some((BulkEntry { key: Key::from_stored(&name).ok()?, modified, attributes, value }, sum))
 }
 
 impl BulkEntry {
@@ -275,18 +289,23 @@ impl BulkCommit {
             EntryValue::Erased => return Err(corrupt()),
             EntryValue::File(file) => Location::File(file),
             EntryValue::Inline { offset, len } => {
-                Location::Inline(self.read_inline(&entry.key, offset, len)?.ok_or_else(corrupt)?)
+                let block = match entry.attributes.is_empty() {
+                    true => 0,
+                    false => entry.attributes.encode().len().saturating_add(2),
+                };
+                let bytes = self.read_inline(&entry.key, offset, len)?.ok_or_else(corrupt)?;
+                Location::Inline(bytes.slice(block.min(bytes.len())..))
             }
         };
-        Ok(Record { commit: self.number_of(value), modified: entry.modified, location })
+        let (modified, attributes) = (entry.modified, entry.attributes.clone());
+        Ok(Record { commit: self.number_of(value), modified, attributes, location })
     }
 
     fn read_inline(&self, key: &Key, offset: u64, len: u32) -> Result<Option<Bytes>, StoreError> {
         let before = ENTRY_HEADER.saturating_add(key.as_bytes().len() as u64);
         let value = usize::try_from(before.saturating_add(len.into())).unwrap_or(usize::MAX);
         let mut bytes = vec![0; value.saturating_add(8)];
-        let start = offset.saturating_sub(before);
-        let read = self.prepared.file.read_exact_at(&mut bytes, start);
+        let read = self.prepared.file.read_exact_at(&mut bytes, offset);
         read.map_err(|error| StoreError::io("read the file of a large commit", error))?;
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else { return Ok(None) };
         if u64::from_be_bytes(*sum) != self.prepared.key.checksum(self.id(), &[body]) {

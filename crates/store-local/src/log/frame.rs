@@ -90,9 +90,9 @@ impl Operation {
         let key = reader.take(key_len.into())?;
         let value = reader.take(usize::try_from(value_len).ok()?)?;
         Some(match kind {
-            SET => Self::Set { key: Key::from_bytes(&key).ok()?, number, record: value },
-            ERASE => Self::Erase { key: Key::from_bytes(&key).ok()?, number },
-            ERASE_PREFIX => Self::ErasePrefix { prefix: Prefix::from_bytes(&key).ok()?, number },
+            SET => Self::Set { key: Key::from_stored(&key).ok()?, number, record: value },
+            ERASE => Self::Erase { key: Key::from_stored(&key).ok()?, number },
+            ERASE_PREFIX => Self::ErasePrefix { prefix: Prefix::from_stored(&key).ok()?, number },
             BULK => {
                 let mut value = BytesReader(value);
                 Self::Bulk { id: value.u64()?, number, entries: value.u32()?, checksum: value.u64()? }

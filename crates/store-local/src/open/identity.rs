@@ -12,7 +12,10 @@ use crate::{
     regular_file,
 };
 
-/// The format that this version writes.
+/// The format of a store in which values have attributes, or uploads were begun. A store gets it with the first of them,
+/// so that earlier programs open all others.
+const FORMAT_WITH_ATTRIBUTES: u32 = 3;
+/// The format of other stores.
 const FORMAT: u32 = 2;
 /// The previous format, without a log.
 const FORMAT_1: u32 = 1;
@@ -70,7 +73,7 @@ impl Identity {
     }
 
     /// Writes the copy of the identity, unless it is there. Its loss is no reason not to open a store.
-    pub(super) fn write_copy(&self, paths: &Paths) {
+    pub(crate) fn write_copy(&self, paths: &Paths) {
         let is_same = |copy: Self| copy.checksum == self.checksum && copy.format == self.format;
         if Self::read_file(paths, paths.identity_copy()).is_ok_and(is_same) {
             return;
@@ -85,7 +88,7 @@ impl Identity {
         let text = regular_file::read(&path).map_err(OpenError::io("read", &path))?;
         let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
         let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
-        if ![FORMAT, FORMAT_1].contains(&format) {
+        if ![FORMAT_WITH_ATTRIBUTES, FORMAT, FORMAT_1].contains(&format) {
             return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
@@ -106,12 +109,23 @@ impl Identity {
         Self { checksum: identity.sum(), ..identity }
     }
 
+    /// True if values of the store may have attributes.
+    pub(crate) fn has_attributes(&self) -> bool {
+        self.format == FORMAT_WITH_ATTRIBUTES
+    }
+
+    /// The identity of the same store, in which values may have attributes.
+    pub(crate) fn with_attributes(&self) -> Self {
+        let identity = Self { format: FORMAT_WITH_ATTRIBUTES, ..self.clone() };
+        Self { checksum: identity.sum(), ..identity }
+    }
+
     fn sum(&self) -> u64 {
         let Self { format, id, secret, index, checksum: _ } = self;
         xxh3_64(format!("{format} {id:016x} {secret:016x} {index}").as_bytes())
     }
 
-    pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
+    pub(crate) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
         let path = paths.identity();
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error)))?;

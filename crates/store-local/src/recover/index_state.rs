@@ -164,7 +164,12 @@ mod tests {
     const STORE: u64 = 42;
 
     fn entry(physical: &[u8], commit: u64, current: bool) -> ScannedEntry {
-        let record = Record { commit, modified: 1, location: Location::Inline(Bytes::from(commit.to_string())) };
+        let record = Record {
+            commit,
+            modified: 1,
+            attributes: Attributes::NONE,
+            location: Location::Inline(Bytes::from(commit.to_string())),
+        };
         let value = record.encode(logical_key(physical), STORE);
         ScannedEntry { key: Bytes::copy_from_slice(physical), value, current }
     }

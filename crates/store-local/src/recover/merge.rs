@@ -173,6 +173,9 @@ impl Found {
             to: range.to.as_deref().map(text),
             cause: range.place.clone(),
         }));
+        // Parts of uploads are of no use without their versions, which are those of this store.
+        values.retain(|value| !value.key.is_hidden());
+        losses.retain(|loss| !matches!(loss, Loss::Value { key, .. } if key.is_hidden()));
         values.sort_by(|one, other| one.key.cmp(&other.key));
         let operations = self.index.intents.max(self.intents.len() as u64);
         (values, losses, operations)

@@ -89,21 +89,20 @@ impl Recovery {
     /// The bytes of a value. Fails, at the start or at any byte, with [`StoreError::Corrupt`] if they are damaged.
     pub async fn read(&self, value: &RecoverableValue) -> Result<Payload, StoreError> {
         let key = &value.key;
-        let file = match &value.source {
-            Source::Record(record) => match &record.location {
-                Location::Inline(bytes) => return Ok(Payload::from_bytes(bytes.clone())),
-                Location::File(file) => *file,
-            },
+        let record = match &value.source {
+            Source::Record(record) => record.clone(),
             Source::Bulk(bulk, index) => {
                 let (bulk, key, index) = (Arc::clone(bulk), key.clone(), *index);
-                match run_blocking(move || bulk.record(&key, index)).await?.location {
-                    Location::Inline(bytes) => return Ok(Payload::from_bytes(bytes)),
-                    Location::File(file) => file,
-                }
+                run_blocking(move || bulk.record(&key, index)).await?
             }
-            Source::File(file) => *file,
+            // The record had the attributes.
+            Source::File(file) => return self.file_payload(key, *file).await,
         };
-        self.file_payload(key, file).await
+        let payload = match record.location {
+            Location::Inline(bytes) => Payload::from_bytes(bytes),
+            Location::File(file) => self.file_payload(key, file).await?,
+        };
+        Ok(payload.with_attributes(record.attributes))
     }
 
     async fn file_payload(&self, key: &Key, file: FileRef) -> Result<Payload, StoreError> {
@@ -117,7 +116,7 @@ impl Recovery {
             let bytes: Bytes = open.read(&mut range).await?;
             Ok(Some((bytes, (open, range))))
         });
-        Ok(Payload { size: Some(file.size), stream: stream.boxed() })
+        Ok(Payload::sized(file.size, stream))
     }
 }
 

@@ -93,7 +93,9 @@ impl State {
     pub(super) fn progress(&self) -> Progress {
         match (self.in_log, &self.after) {
             (true, _) => Progress::Log,
-            (false, after) => Progress::Values { after: after.as_deref().and_then(|key| Key::parse(key).ok()) },
+            (false, after) => {
+                Progress::Values { after: after.as_deref().and_then(|key| Key::from_stored(key.as_bytes()).ok()) }
+            }
         }
     }
 

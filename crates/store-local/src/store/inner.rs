@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 use zarrd_store::{CursorSigner, Key, RunId, ScrubStatus, StoreError, WaitTimes};
 
+use super::format::Format;
 use crate::{
     checkpoint::{CheckpointTask, Checkpointer},
     clean_shutdown,
@@ -44,6 +45,7 @@ use crate::{
 pub(crate) struct StoreInner {
     pub(super) paths: Paths,
     pub(super) identity: Identity,
+    pub(super) format: Format,
     pub(crate) views: Arc<Views>,
     pub(crate) recent: Arc<RecentChanges>,
     pub(crate) log_files: Arc<LogFiles>,
@@ -222,7 +224,7 @@ impl StoreInner {
     /// space can be freed on a full disk; large commits may use half of it, so that small ones do not wait for them.
     pub(super) async fn wait_for_buffer_space(&self, changes: &[PlainChange]) -> Result<(), StoreError> {
         let adds = |change: &PlainChange| match change {
-            PlainChange::Key { action, .. } => matches!(action, Action::Set(_) | Action::Put(_)),
+            PlainChange::Key { action, .. } => matches!(action, Action::Set(..) | Action::Put(_)),
             PlainChange::Intent { record, .. } => record.is_some(),
             PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => false,
             PlainChange::CheckIntent(_) | PlainChange::CheckNoIntent(_) => false,

@@ -1,6 +1,8 @@
 //! Listing keys.
 
-use zarrd_store::{Cursor, DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
+use zarrd_store::{
+    Cursor, DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, Scan, ScanPage, Scanned, StoreError,
+};
 
 use super::inner::StoreInner;
 
@@ -50,6 +52,27 @@ pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) 
     }
     found.cursor = more.then(|| inner.cursor(ListingKind::Dir, prefix, &last));
     Ok(found)
+}
+
+/// A page of the keys that begin with a text. Skips the keys below each folded prefix.
+pub(super) fn scan(inner: &StoreInner, scan: &Scan) -> Result<ScanPage, StoreError> {
+    let mut page = ScanPage::default();
+    let Some(parent) = scan.parent() else { return Ok(page) };
+    let (view, _gate) = inner.views.stable()?;
+    let mut entries = view.entries(&parent, &scan.start())?;
+    while let Some((key, record)) = entries.next()?.filter(|(key, _)| scan.contains(key)) {
+        if page.entries.len() == scan.limit() {
+            page.more = true;
+            break;
+        }
+        let Some(folded) = scan.folded(key.as_str()) else {
+            page.entries.push(Scanned::Key(Entry { key, meta: record.meta(inner.store_id()) }));
+            continue;
+        };
+        entries.seek(&folded.upper_bound().unwrap_or_default())?;
+        page.entries.push(Scanned::Prefix(folded));
+    }
+    Ok(page)
 }
 
 impl StoreInner {

@@ -115,6 +115,7 @@ impl StoreInner {
             spill: SpillFiles::new(paths.log()),
             fault: options.sync_fault(),
             paths,
+            format: Format::of(&identity),
             identity,
             views,
             recent,
@@ -148,6 +149,7 @@ impl StoreInner {
         let OpenedReadOnly {
             lock,
             paths,
+            format: Format::of(&identity),
             identity,
             sizes,
             files,
@@ -175,6 +177,7 @@ impl StoreInner {
             fault: options.sync_fault(),
             views: Arc::new(Views::new(parts, visible, identity.id)),
             paths,
+            format: Format::of(&identity),
             identity,
             recent: Arc::new(RecentChanges::default()),
             log_files: files,

@@ -108,7 +108,7 @@ pub(crate) fn read_footer(file: &File, id: FileId) -> Option<(Key, FileRef)> {
     let mut end = vec![0; layout.end_len()];
     file.read_exact_at(&mut end, layout.end_offset()).ok()?;
     let key_end = end.len().checked_sub(FIXED)?;
-    let key = Key::from_bytes(end.get(key_end.checked_sub(to_usize(key_len))?..key_end)?).ok()?;
+    let key = Key::from_stored(end.get(key_end.checked_sub(to_usize(key_len))?..key_end)?).ok()?;
     PageSums::parse(&end, &Footer { key: &key, id, size, commit: 0 }, checksum)?;
     Some((key, FileRef { id, size, checksum }))
 }

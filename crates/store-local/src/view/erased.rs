@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use zarrd_store::Prefix;
 
+use crate::keyspace::FIRST_HIDDEN;
+
 /// Erased prefixes with the numbers of their erases. A lookup checks the ancestors of a key, so its cost does not
 /// depend on the number of prefixes.
 #[derive(Default)]
@@ -50,7 +52,9 @@ impl ErasedPrefixes {
     fn above<'a, 'k>(&'a self, key: &'k str) -> impl Iterator<Item = &'a Erases> + use<'a, 'k> {
         let none = self.prefixes.is_empty();
         let ends = key.bytes().enumerate().filter(|(_, byte)| *byte == b'/').map(|(at, _)| at.saturating_add(1));
-        let ends = std::iter::once(0).chain(ends).take_while(move |_| !none);
+        // The root does not contain hidden keys.
+        let root = (!key.starts_with(FIRST_HIDDEN)).then_some(0);
+        let ends = root.into_iter().chain(ends).take_while(move |_| !none);
         ends.filter_map(|end| self.prefixes.get(key.get(..end)?))
     }
 }

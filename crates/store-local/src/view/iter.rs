@@ -8,7 +8,7 @@ use zarrd_store::{Key, Prefix, StoreError};
 use super::{View, store_error};
 use crate::{
     index::{Index, IndexError, IndexIter},
-    keyspace::{Phase, Sweeps, sweep_space},
+    keyspace::{FIRST_VISIBLE, Phase, Sweeps, sweep_space},
     record::Record,
 };
 
@@ -39,6 +39,8 @@ impl<'v> Entries<'v> {
     pub(super) fn new(view: &'v View, prefix: &Prefix, from: &str) -> Result<Self, StoreError> {
         let parts = &*view.parts;
         let cursors = cursors(Some(view), &*parts.index, &parts.sweeps, prefix);
+        // The root does not contain hidden keys, which precede all others. Who wants them begins with one.
+        let from = if from.is_empty() { FIRST_VISIBLE } else { from };
         let mut entries = Self { view, prefix: prefix.clone(), from: from.to_owned(), cursors };
         entries.seek(from)?;
         Ok(entries)
@@ -72,7 +74,7 @@ impl<'v> Entries<'v> {
             }
             self.from = format!("{name}\0");
             // Memtables and index contain only valid keys.
-            let Ok(key) = Key::parse(&name) else { continue };
+            let Ok(key) = Key::from_stored(name.as_bytes()) else { continue };
             let record = match (self.view.latest(&name), record) {
                 (Some(latest), _) => self.view.decode_latest(&key, latest)?,
                 (None, Some(bytes)) => Some(self.view.decode(&key, bytes)?),

@@ -8,6 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use futures::TryStreamExt;
 
+use super::state::Value;
 use crate::{Key, Payload, StoreError, UploadError};
 
 /// The limits of a [`MemoryStore`](crate::MemoryStore).
@@ -54,15 +55,16 @@ impl Space {
     }
 
     /// Reads a payload into memory, counting each chunk before it is stored.
-    pub(super) async fn receive(&self, key: &Key, payload: Payload) -> Result<Bytes, StoreError> {
-        let Payload { size: announced, mut stream } = payload;
+    pub(super) async fn receive(&self, key: &Key, payload: Payload) -> Result<Value, StoreError> {
+        let Payload { size: announced, mut stream, attributes } = payload;
         let MemoryLimits { value_bytes: limit, total_bytes: total } = self.limits;
         if announced.is_some_and(|size| size > limit) {
             return Err(UploadError::TooLarge { limit }.into());
         }
         let mut tracked =
             TrackedBytes { bytes: Vec::new(), reservation: Reservation { bytes: 0, used: self.used.clone() } };
-        tracked.reservation.grow(key.as_bytes().len() as u64, total)?;
+        let overhead = key.as_bytes().len().saturating_add(attributes.encode().len());
+        tracked.reservation.grow(overhead as u64, total)?;
         let mut received = 0_u64;
         while let Some(chunk) = stream.try_next().await? {
             received = received.saturating_add(chunk.len() as u64);
@@ -79,7 +81,7 @@ impl Space {
             return Err(UploadError::LengthMismatch { announced, received }.into());
         }
         tracked.bytes.shrink_to_fit();
-        Ok(Bytes::from_owner(tracked))
+        Ok(Value { bytes: Bytes::from_owner(tracked), attributes })
     }
 }
 

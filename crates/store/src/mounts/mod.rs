@@ -37,9 +37,9 @@ use self::{
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace,
     GetResult, Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MetadataCache, PageRequest,
-    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, RunId, ScrubStatus, ServedStore,
-    Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes,
-    Watermark, WriteableStore,
+    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, RunId, Scan, ScanPage, ScrubStatus,
+    ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash,
+    WaitTimes, Watermark, WriteableStore, list::scan_by_pages,
 };
 
 /// A store at the root, with others mounted below names.
@@ -210,6 +210,17 @@ impl ListableStore for Mounts {
             Place::Root => self.root.reads().list_dir(prefix, page).await,
             Place::Hidden => Ok(DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None }),
             Place::Mounted(mount, below) => mount.list_dir(&below, page).await,
+        }
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        let parent = scan.parent();
+        let is_of_root = |parent: &Prefix| {
+            matches!(self.place_of_prefix(parent), Place::Root) && (self.mounts.is_empty() || !parent.is_root())
+        };
+        match parent.is_some_and(|parent| is_of_root(&parent)) {
+            true => self.root.reads().scan(scan).await,
+            false => scan_by_pages(self, scan).await,
         }
     }
 }

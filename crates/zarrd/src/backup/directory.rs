@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     BackupError, Manifest,
-    manifest::{FORMAT, Identity},
+    manifest::{FORMAT, Identity, PLAIN_FORMAT},
     pool::{Pool, parse_version},
     records::RecordsReader,
 };
@@ -58,7 +58,7 @@ impl BackupDirectory {
         }
         let directory = Self { root: root.to_owned(), _lock: Some(lock) };
         if !identity.exists() {
-            directory.write_json(&identity, &Identity { format: FORMAT, store: None })?;
+            directory.write_json(&identity, &Identity { format: PLAIN_FORMAT, store: None })?;
         }
         directory.identity()?;
         directory.pool().prepare()?;
@@ -94,9 +94,10 @@ impl BackupDirectory {
             Some(found) => {
                 Err(BackupError::OtherStore { directory: self.root.clone(), found, store: store.to_owned() })
             }
-            None => {
-                self.write_json(&self.root.join(IDENTITY), &Identity { format: FORMAT, store: Some(store.to_owned()) })
-            }
+            None => self.write_json(
+                &self.root.join(IDENTITY),
+                &Identity { format: PLAIN_FORMAT, store: Some(store.to_owned()) },
+            ),
         }
     }
 

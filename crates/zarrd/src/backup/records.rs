@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::Attributes;
 
 use super::BackupError;
 
@@ -26,6 +28,9 @@ pub(super) struct BackedUp {
     pub(super) size: u64,
     /// The checksum of the value (XXH3, 64 bits), in hexadecimal digits.
     pub(super) xxh3: String,
+    /// The encoded [attributes](zarrd_store::Attributes::encode), in base64; none if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) attributes: Option<String>,
     /// The value, in base64; none if it is a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<String>,
@@ -48,6 +53,16 @@ pub(super) struct RecordsReader {
 struct Hashed<W> {
     inner: W,
     hash: Xxh3,
+}
+
+impl BackedUp {
+    /// The attributes; `None` if they are damaged.
+    pub(super) fn attributes(&self) -> Option<Attributes> {
+        match &self.attributes {
+            None => Some(Attributes::NONE),
+            Some(text) => Attributes::decode(&BASE64_STANDARD.decode(text).ok()?),
+        }
+    }
 }
 
 impl RecordsWriter {
@@ -138,7 +153,14 @@ mod tests {
     use super::*;
 
     fn record(key: &str) -> BackedUp {
-        BackedUp { key: key.to_owned(), version: "0".repeat(32), size: 3, xxh3: render(7), value: Some("YWJj".into()) }
+        BackedUp {
+            key: key.to_owned(),
+            version: "0".repeat(32),
+            size: 3,
+            xxh3: render(7),
+            attributes: None,
+            value: Some("YWJj".into()),
+        }
     }
 
     #[test]
@@ -146,7 +168,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records");
         let mut writer = RecordsWriter::create(&path).unwrap();
-        let records = [record("a"), BackedUp { value: None, ..record("b/\"ü\"") }];
+        let records = [record("a"), BackedUp { attributes: Some("AQ==".into()), value: None, ..record("b/\"ü\"") }];
         records.iter().try_for_each(|record| writer.push(record)).unwrap();
         let written = writer.finish().unwrap();
         assert_eq!(checksum(&path).unwrap(), written);

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio_util::io::ReaderStream;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-use zarrd_store::{Change, Key, Payload, Precondition, StoreError, TransactionalStore, WriteableStore};
+use zarrd_store::{Change, Key, Payload, Precondition, StoreError, TransactionalStore, WriteableStore, put_or_stage};
 use zarrd_store_local::LocalStore;
 use zarrd_wire::snapshot::SnapshotIntent;
 
@@ -132,12 +132,13 @@ impl Restoring<'_> {
             let checked = value.filter(|value| {
                 value.len() as u64 == record.size && super::records::render(xxh3_64(value)) == record.xxh3
             });
-            let (Some(value), Ok(key)) = (checked, Key::parse(&record.key)) else {
+            let (Some(value), Ok(key), Some(attributes)) = (checked, Key::parse(&record.key), record.attributes())
+            else {
                 self.note_damaged(&record.key, "its record is damaged");
                 continue;
             };
             bytes = bytes.saturating_add(record.size);
-            changes.push(Change::Put { key, value: Bytes::from(value), precondition: Precondition::none() });
+            changes.push(put_or_stage(self.store, &key, Bytes::from(value), attributes).await?);
         }
         let count = changes.len() as u64;
         self.store.commit(changes).await?;
@@ -154,13 +155,13 @@ impl Restoring<'_> {
                 return Ok(());
             }
         };
-        let Ok(key) = Key::parse(&record.key) else {
+        let (Ok(key), Some(attributes)) = (Key::parse(&record.key), record.attributes()) else {
             self.note_damaged(&record.key, "its record is damaged");
             return Ok(());
         };
         let size = record.size;
         let is_damaged = Arc::new(AtomicBool::new(false));
-        let payload = checked(file, path, record.clone(), Arc::clone(&is_damaged));
+        let payload = checked(file, path, record.clone(), Arc::clone(&is_damaged)).with_attributes(attributes);
         match self.store.set(&key, payload, Precondition::none()).await {
             Ok(_) => self.count(1, size),
             // What the stream of the file yields, the store passes on.
@@ -211,5 +212,5 @@ fn checked(file: tokio::fs::File, path: PathBuf, record: BackedUp, is_damaged: A
             Ok(Some((bytes, (reader, hash, read))))
         }
     });
-    Payload { size: None, stream: stream.boxed() }
+    Payload::from_stream(stream)
 }

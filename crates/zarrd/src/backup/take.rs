@@ -15,7 +15,7 @@ use zarrd_wire::snapshot::SnapshotIntent;
 
 use super::{
     BackupDirectory, BackupError, Manifest, Tokens,
-    manifest::FORMAT,
+    manifest::{FORMAT_WITH_ATTRIBUTES, PLAIN_FORMAT},
     pool::{Pool, parse_version},
     records::{BackedUp, MAX_INLINE_BYTES, RecordsReader, RecordsWriter, render},
 };
@@ -78,7 +78,7 @@ pub(crate) async fn take(
     let earlier =
         previous.map(|previous| RecordsReader::open(&directory.file(&previous.name, "records"))).transpose()?;
     let mut manifest = Manifest {
-        format: FORMAT,
+        format: PLAIN_FORMAT,
         name: name.clone(),
         zarrd: env!("CARGO_PKG_VERSION").to_owned(),
         store,
@@ -141,6 +141,9 @@ impl Taking<'_> {
                     if origin == Origin::New && record.value.is_none() {
                         written.extend(parse_version(&record.version));
                     }
+                    if record.attributes.is_some() {
+                        manifest.format = FORMAT_WITH_ATTRIBUTES;
+                    }
                     manifest.keys = manifest.keys.saturating_add(1);
                     manifest.bytes = manifest.bytes.saturating_add(record.size);
                     writer.push(&record)?;
@@ -176,13 +179,16 @@ impl Taking<'_> {
     async fn copy_value(&self, key: &Key, version: String) -> Result<BackedUp, BackupError> {
         let value = self.snapshot.get(key, None).await?.ok_or_else(|| BackupError::Vanished { key: key.clone() })?;
         let size = value.meta.size;
+        let attributes = Some(value.meta.attributes.encode()).filter(|bytes| !bytes.is_empty());
+        let attributes = attributes.map(|bytes| BASE64_STANDARD.encode(bytes));
         if size > MAX_INLINE_BYTES {
             let (size, checksum) = self.pool.write(&version, value.stream).await?;
-            return Ok(BackedUp { key: key.to_string(), version, size, xxh3: render(checksum), value: None });
+            let xxh3 = render(checksum);
+            return Ok(BackedUp { key: key.to_string(), version, size, xxh3, attributes, value: None });
         }
         let bytes = value.bytes().await?;
         let (xxh3, value) = (render(xxh3_64(&bytes)), Some(BASE64_STANDARD.encode(&bytes)));
-        Ok(BackedUp { key: key.to_string(), version, size, xxh3, value })
+        Ok(BackedUp { key: key.to_string(), version, size, xxh3, attributes, value })
     }
 }
 

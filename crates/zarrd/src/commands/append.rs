@@ -59,7 +59,7 @@ async fn content(path: &Path) -> Result<Payload, Error> {
     let size = about.is_file().then_some(about.len());
     let stream = ReaderStream::with_capacity(file, PIECE);
     let stream = stream.map(|piece| piece.map_err(|error| StoreError::Upload(UploadError::Aborted(Box::new(error)))));
-    Ok(Payload { size, stream: stream.boxed() })
+    Ok(Payload { size, ..Payload::from_stream(stream) })
 }
 
 fn text(config: &AppendConfig, report: &AppendReport) -> String {

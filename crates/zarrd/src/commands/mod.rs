@@ -21,6 +21,7 @@ mod share;
 mod stats;
 mod token;
 mod tree;
+mod upload_sweep;
 
 use std::{
     path::{Path, PathBuf},

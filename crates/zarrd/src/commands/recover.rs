@@ -9,9 +9,10 @@ use std::{
     },
 };
 
+use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use serde_json::{Value, json};
-use zarrd_store::{Change, Precondition, StoreError, TransactionalStore, WriteableStore};
+use zarrd_store::{Precondition, StoreError, TransactionalStore, WriteableStore, put_or_stage};
 use zarrd_store_local::{Certainty, LocalStore, Loss, Purpose, RecoverableValue, Recovery};
 
 use super::{check_outside_store, copied_access::copy_access};
@@ -184,11 +185,14 @@ impl Recovering<'_> {
                 self.count(value)?;
                 continue;
             }
-            let read = async { self.recovery.read(value).await?.stream.try_collect::<Vec<_>>().await };
+            let read = async {
+                let payload = self.recovery.read(value).await?;
+                let parts = payload.stream.try_collect::<Vec<_>>().await?;
+                Ok((Bytes::from(parts.concat()), payload.attributes))
+            };
             match read.await {
-                Ok(parts) => {
-                    let precondition = Precondition::none();
-                    changes.push(Change::Put { key: value.key.clone(), value: parts.concat().into(), precondition });
+                Ok((bytes, attributes)) => {
+                    changes.push(put_or_stage(self.to, &value.key, bytes, attributes).await?);
                     taken.push(value);
                 }
                 Err(StoreError::Corrupt { cause, .. }) => self.add_damaged(value, &error_chain(&cause))?,

@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use zarrd_server::{App, Certificates, RequestLogs, Surface};
 use zarrd_store::ServedStore;
 
+use super::upload_sweep::sweep_uploads;
 use crate::{
     config::{Listen, ServeConfig, TlsFiles},
     error::Error,
@@ -84,6 +85,8 @@ async fn serve(
     let tokens = served_tokens::open(config).await?;
     let shared = store.shared();
     log_guarantees(config, &shared);
+    let swept = shared.writes().ok().map(|store| sweep_uploads(Arc::clone(store)));
+    let _sweeping = swept.map(|swept| AbortOnDropHandle::new(tokio::spawn(swept)));
     let app = App::with_logs(shared, config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     let other_choice = config.other_choice.as_ref().map(|other| format!(", {other}")).unwrap_or_default();

@@ -147,9 +147,9 @@ fn open(path: &Path) -> io::Result<Payload> {
             Vec::with_capacity(READ_BUFFER_BYTES.min(usize::try_from(size).unwrap_or(READ_BUFFER_BYTES)) + 1);
         file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
         let bytes = Bytes::from(bytes);
-        return Ok(Payload { size: Some(size), stream: stream::once(async move { Ok(bytes) }).boxed() });
+        return Ok(Payload::sized(size, stream::once(async move { Ok(bytes) })));
     }
     let stream = ReaderStream::with_capacity(tokio::fs::File::from_std(file), READ_BUFFER_BYTES);
     let stream = stream.map_err(|source| StoreError::Io { action: "read the file", source });
-    Ok(Payload { size: Some(size), stream: stream.boxed() })
+    Ok(Payload::sized(size, stream))
 }

@@ -267,7 +267,7 @@ impl Attempt {
             Ok(bytes) => meter.count(bytes.len() as u64),
             Err(_) => meter.failed.store(true, Ordering::Relaxed),
         });
-        Payload { size: content.size, stream: stream.boxed() }
+        Payload { stream: stream.boxed(), ..content }
     }
 
     fn content_failed(&self) -> bool {

@@ -78,7 +78,7 @@ async fn staged(
     let staged = stream::iter(names).map(|name| async move {
         let (from, to) = (hidden.join(name.as_str())?, target.join(name.as_str())?);
         let Some(value) = store.get(&from, None).await? else { return Ok(None) };
-        let payload = Payload { size: Some(value.meta.size), stream: value.stream };
+        let payload = value.into_payload();
         let staged = store.stage(&to, payload).await?;
         Ok::<_, PlacementError>(Some(Change::Set { staged, precondition: Precondition::none() }))
     });

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use zarrd_client::{HttpSnapshot, HttpStore};
 use zarrd_store::{
-    BackendErrorKind, Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
-    list_all,
+    BackendErrorKind, GetResult, Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, StoreError,
+    WriteableStore, list_all,
 };
 
 use super::{NameCheck, Sink, SinkError, Source, SourceError, SourceItem};
@@ -63,7 +63,7 @@ impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let key = self.prefix.join(name.as_str()).map_err(SourceError::Name)?;
         let value = self.store.get(&key, None).await?;
-        Ok(value.map(|value| Payload { size: Some(value.meta.size), stream: value.stream }))
+        Ok(value.map(GetResult::into_payload))
     }
 }
 

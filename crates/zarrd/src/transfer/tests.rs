@@ -67,7 +67,7 @@ impl Source for PartlyUnreadableSource {
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let failing = |error| {
             let buffers = [Ok("half".into()), Err(error)];
-            Ok(Some(Payload { size: Some(8), stream: stream::iter(buffers).boxed() }))
+            Ok(Some(Payload::sized(8, stream::iter(buffers))))
         };
         match name.as_str() {
             "missing" => Ok(None),

@@ -157,7 +157,8 @@ async fn failing_content_fails_the_write() {
     for size in [None, Some(4 << 20)] {
         let server = ScriptedServer::start([written(201)]).await;
         let beginning = buffers(3, Duration::ZERO).stream;
-        let content = Payload { size, stream: beginning.chain(stream::once(async move { Err(failure()) })).boxed() };
+        let content =
+            Payload { size, ..Payload::from_stream(beginning.chain(stream::once(async move { Err(failure()) }))) };
         let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     }
