@@ -197,7 +197,7 @@ async fn begin(inner: &Arc<Inner>, file: ValueFile, range: Option<ByteRange>) ->
     let meta = inner.meta(&file.key, &file.attributes);
     let range = match range {
         None => 0..meta.size,
-        Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta })?,
+        Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta: meta.clone() })?,
     };
     let len = range.end.saturating_sub(range.start);
     let wanted = if len <= PREFETCH_BYTES { len } else { BUFFER_BYTES };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Factory, Reopen, Storage,
+    Reopen, Storage,
     test_value::TestValue,
     tools::{SIZES, assert_has, key, put},
 };

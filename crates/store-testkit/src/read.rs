@@ -52,11 +52,19 @@ pub(super) async fn get_head_and_listings_agree(store: impl Storage) {
         assert_eq!((got.size, got.version), (size, version), "get {at}");
         let part = store.get(&key(&at), Some(ByteRange::last(1).unwrap())).await.unwrap().unwrap().meta;
         assert_eq!(part, got, "a range of {at}");
-        assert_eq!(store.head(&key(&at)).await.unwrap(), Some(got), "head {at}");
+        assert_eq!(store.head(&key(&at)).await.unwrap(), Some(got.clone()), "head {at}");
         let keys = store.list_prefix(&prefix("a/"), PageRequest::first(100)).await.unwrap().keys;
-        assert_eq!(keys.iter().find(|entry| entry.key == key(&at)).map(|entry| entry.meta), Some(got), "list_prefix");
+        assert_eq!(
+            keys.iter().find(|entry| entry.key == key(&at)).map(|entry| entry.meta.clone()),
+            Some(got.clone()),
+            "list_prefix"
+        );
         let keys = store.list_dir(&prefix("a/"), PageRequest::first(100)).await.unwrap().keys;
-        assert_eq!(keys.iter().find(|entry| entry.key == key(&at)).map(|entry| entry.meta), Some(got), "list_dir");
+        assert_eq!(
+            keys.iter().find(|entry| entry.key == key(&at)).map(|entry| entry.meta.clone()),
+            Some(got),
+            "list_dir"
+        );
     }
 }
 

@@ -28,7 +28,7 @@ async fn heads(snapshot: &dyn Snapshot, keys: &[Key]) -> Vec<Option<ValueMeta>> 
     let mut heads = Vec::with_capacity(keys.len());
     for key in keys {
         let meta = snapshot.meta(key).await.expect("a head");
-        assert_eq!(snapshot.cached(key).expect("cached metadata"), CachedMeta::Known(meta), "{key}");
+        assert_eq!(snapshot.cached(key).expect("cached metadata"), CachedMeta::Known(meta.clone()), "{key}");
         heads.push(meta);
     }
     heads

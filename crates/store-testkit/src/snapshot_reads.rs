@@ -73,7 +73,11 @@ pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + Sna
     for at in ["a", "empty", "none"] {
         let meta = store.head(&key(at)).await.unwrap();
         assert_eq!(snapshot.meta(&key(at)).await.unwrap(), meta);
-        assert_eq!(snapshot.cached(&key(at)).unwrap(), CachedMeta::Known(meta), "a read makes the metadata known");
+        assert_eq!(
+            snapshot.cached(&key(at)).unwrap(),
+            CachedMeta::Known(meta.clone()),
+            "a read makes the metadata known"
+        );
         assert_eq!(snapshot.meta(&key(at)).await.unwrap(), meta);
         assert_eq!(snapshot.get(&key(at), None).await.unwrap().map(|value| value.meta), meta);
     }
@@ -121,7 +125,7 @@ pub(super) async fn the_first_read_fixes_the_version_of_a_key(store: impl Storag
         store.erase(&key("removed"), Precondition::none()).await.unwrap();
         for (name, before) in names.iter().zip(&before) {
             assert_eq!(snapshot.meta(&key(name)).await.unwrap(), *before, "{name}");
-            let expected = before.map(|_| Bytes::copy_from_slice(name.as_bytes()));
+            let expected = before.as_ref().map(|_| Bytes::copy_from_slice(name.as_bytes()));
             match unless_changed(&store, snapshot.get(&key(name), None).await).await {
                 Some(read) => assert_eq!(read, expected, "{name}"),
                 None => assert!(before.is_some(), "{name} had no value, so none of it is read"),

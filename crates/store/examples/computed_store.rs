@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream;
 use zarrd_store::{
-    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, Listing, PageRequest, Prefix,
-    ReadableStore, SnapshotStore, StoreError, ValueMeta, VersionHash,
+    Attributes, ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, Listing, PageRequest,
+    Prefix, ReadableStore, SnapshotStore, StoreError, ValueMeta, VersionHash,
 };
 
 const DOCUMENT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[1000000],"data_type":"uint64","fill_value":0,
@@ -48,7 +48,7 @@ impl ReadableStore for Squares {
         let Some(value) = Self::value(key) else { return Ok(None) };
         let meta = Self::meta(key, &value);
         let range = range.map_or(Some(0..meta.size), |range| range.resolve(meta.size));
-        let range = range.ok_or(StoreError::RangeNotSatisfiable { meta })?;
+        let range = range.ok_or_else(|| StoreError::RangeNotSatisfiable { meta: meta.clone() })?;
         let part = value.slice(range.start as usize..range.end as usize);
         Ok(Some(GetResult { meta, range, stream: Box::pin(stream::iter([Ok(part)])) }))
     }

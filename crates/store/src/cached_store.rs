@@ -122,7 +122,7 @@ impl<S: ReadableStore> CachedStore<S> {
     async fn request_head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         let requested = Instant::now();
         let meta = self.store.head(key).await?;
-        self.insert(key, meta, None, requested);
+        self.insert(key, meta.clone(), None, requested);
         Ok(meta)
     }
 
@@ -150,13 +150,13 @@ impl<S: ReadableStore> CachedStore<S> {
             Err(error) => {
                 match &error {
                     StoreError::Changed { .. } => self.cache.invalidate(key),
-                    StoreError::RangeNotSatisfiable { meta } => self.insert(key, Some(*meta), None, requested),
+                    StoreError::RangeNotSatisfiable { meta } => self.insert(key, Some(meta.clone()), None, requested),
                     _ => {}
                 }
                 return Err(error);
             }
         };
-        let (meta, bytes_range) = (value.meta, value.range.clone());
+        let (meta, bytes_range) = (value.meta.clone(), value.range.clone());
         if self.recheck == Recheck::Always {
             return Ok(Some(value));
         }
@@ -168,10 +168,10 @@ impl<S: ReadableStore> CachedStore<S> {
             })?;
             // A body that is not as long as the value says is passed on as it is.
             let complete = Some(bytes.clone()).filter(|bytes| bytes.len() as u64 == meta.size);
-            self.insert(key, Some(meta), complete, requested);
+            self.insert(key, Some(meta.clone()), complete, requested);
             return Ok(Some(of_bytes(meta, bytes_range, bytes)));
         }
-        self.insert(key, Some(meta), None, requested);
+        self.insert(key, Some(meta.clone()), None, requested);
         let (cache, key) = (Arc::clone(&self.cache), key.clone());
         let stream = value.stream.inspect_err(move |error| {
             if matches!(error, StoreError::Changed { .. }) {
@@ -192,7 +192,8 @@ impl<S: ReadableStore> CachedStore<S> {
                 return Ok(None);
             }
         }
-        Ok(Some(of_bytes(meta, 0..meta.size, bytes)))
+        let range = 0..meta.size;
+        Ok(Some(of_bytes(meta, range, bytes)))
     }
 
     fn insert_listed<'e>(&self, entries: impl Iterator<Item = &'e Entry>, requested: Instant) {
@@ -202,8 +203,8 @@ impl<S: ReadableStore> CachedStore<S> {
         for Entry { key, meta } in entries {
             let known = self.cache.entries.get(key);
             // A listing of a bucket may be older than what a read of the key found.
-            match known.filter(|known| known.meta.map(|known| known.version) != Some(meta.version)) {
-                None => self.cache.put(key, CacheEntry { meta: Some(*meta), bytes: None, requested }),
+            match known.filter(|known| known.meta.as_ref().map(|known| known.version) != Some(meta.version)) {
+                None => self.cache.put(key, CacheEntry { meta: Some(meta.clone()), bytes: None, requested }),
                 // A request that refuses the entry leaves nothing older for others than it has itself.
                 Some(known) if !freshness::allows(known.requested) => {
                     self.cache.entries.remove(key);
@@ -219,7 +220,8 @@ impl ValueCache {
     /// same.
     fn put(&self, key: &Key, mut found: CacheEntry) {
         if let Some(before) = self.entries.get(key) {
-            let is_same = before.meta.map(|meta| meta.version) == found.meta.map(|meta| meta.version);
+            let version = |entry: &CacheEntry| entry.meta.as_ref().map(|meta| meta.version);
+            let is_same = version(&before) == version(&found);
             if !is_same && before.requested > found.requested {
                 return;
             }
@@ -325,7 +327,8 @@ impl<S: ReadableStore> ReadableStore for CachedStore<S> {
             && let Some(CacheEntry { meta: Some(meta), bytes: Some(bytes), .. }) = self.cache.entries.get(key)
             && meta.version == version
         {
-            return Ok(Some(of_bytes(meta, 0..meta.size, bytes)));
+            let range = 0..meta.size;
+            return Ok(Some(of_bytes(meta, range, bytes)));
         }
         let requested = Instant::now();
         let result = self.store.get_if_match(key, range, version).await;

@@ -138,9 +138,9 @@ impl<S> KeyedSnapshot<S> {
     fn record(&self, key: &Key, found: Option<ValueMeta>) -> Result<Option<ValueMeta>, StoreError> {
         let mut known = self.known.lock();
         let entry = known.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
-        match *entry {
-            CachedMeta::Unknown => *entry = CachedMeta::Known(found),
-            CachedMeta::Known(first) if first.map(|meta| meta.version) == found.map(|meta| meta.version) => {}
+        match &*entry {
+            CachedMeta::Unknown => *entry = CachedMeta::Known(found.clone()),
+            CachedMeta::Known(first) if version(first) == version(&found) => {}
             CachedMeta::Known(_) => return Err(StoreError::Changed { key: key.clone() }),
         }
         Ok(found)
@@ -153,7 +153,7 @@ impl<S: ReadableStore> KeyedSnapshot<S> {
     async fn prefetch(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         let Some(slot) = self.prefetched.reserve(key) else { return self.head(key).await };
         let Some(value) = self.read(key, None).await? else { return Ok(None) };
-        let meta = value.meta;
+        let meta = value.meta.clone();
         slot.fill(value);
         self.held.lock().push(slot);
         Ok(Some(meta))
@@ -175,12 +175,12 @@ impl<S: ReadableStore> KeyedSnapshot<S> {
         };
         match result {
             Ok(found) => {
-                self.record(key, found.as_ref().map(|value| value.meta))?;
+                self.record(key, found.as_ref().map(|value| value.meta.clone()))?;
                 Ok(found)
             }
             // A value that was replaced by a shorter one has changed, whatever range is read.
             Err(StoreError::RangeNotSatisfiable { meta }) => {
-                self.record(key, Some(meta))?;
+                self.record(key, Some(meta.clone()))?;
                 Err(StoreError::RangeNotSatisfiable { meta })
             }
             Err(error) => Err(error),
@@ -190,11 +190,11 @@ impl<S: ReadableStore> KeyedSnapshot<S> {
     fn cached(&self, key: &Key) -> Result<CachedMeta, StoreError> {
         let mut known = self.known.lock();
         let entry = known.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
-        if let (CachedMeta::Unknown, Some(cache)) = (*entry, self.store.metadata_cache()) {
+        if let (CachedMeta::Unknown, Some(cache)) = (&*entry, self.store.metadata_cache()) {
             // Cached metadata that the snapshot returns count as its first read.
             *entry = freshness::under(self.not_before, || cache.cached(key));
         }
-        Ok(*entry)
+        Ok(entry.clone())
     }
 }
 
@@ -229,13 +229,19 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
 
     fn insert_listed(&self, key: &Key, found: Option<ValueMeta>, requested: Instant) -> Result<(), StoreError> {
         if self.cached(key)? == CachedMeta::Unknown {
+            let is_absent = found.is_none();
             self.record(key, found)?;
-            if let (None, Some(cache)) = (found, self.store.metadata_cache()) {
+            if let (true, Some(cache)) = (is_absent, self.store.metadata_cache()) {
                 cache.insert_absent(key, requested);
             }
         }
         Ok(())
     }
+}
+
+/// The version of a value that a key has.
+fn version(found: &Option<ValueMeta>) -> Option<Version> {
+    found.as_ref().map(|meta| meta.version)
 }
 
 /// The maximum number of values that all snapshots of a store have prefetched: each has a connection.
@@ -365,7 +371,7 @@ mod tests {
         assert_eq!(current.bytes().await.unwrap(), "another", "it may be newer than the prefetched one");
         let value = same.get(&key("a"), None).await.unwrap().unwrap();
         drop(snapshot);
-        assert_eq!((value.meta, value.bytes().await.unwrap()), (prefetched.unwrap(), "value".into()));
+        assert_eq!((value.meta.clone(), value.bytes().await.unwrap()), (prefetched.unwrap(), "value".into()));
         assert!(keyed.prefetched.0.lock().values.is_empty());
     }
 

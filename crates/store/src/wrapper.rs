@@ -108,6 +108,11 @@ pub trait StoreWrapper: Send + Sync {
         self.inner().list_dir(prefix, page).await
     }
 
+    /// Implements [`ListableStore::scan`].
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        self.inner().scan(scan).await
+    }
+
     /// Implements [`TransactionalStore::stage`].
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.inner().stage(key, payload).await
@@ -268,7 +273,7 @@ impl<W: StoreWrapper> ListableStore for W {
 
     async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
         self.before(Operation::Scan(scan)).await?;
-        self.inner().scan(scan).await
+        StoreWrapper::scan(self, scan).await
     }
 }
 

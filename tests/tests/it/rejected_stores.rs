@@ -54,11 +54,11 @@ fn store_of_a_newer_format_is_rejected_with_its_version() {
         launch(kind, dir.path()).start().stop();
         let path = dir.path().join("zarrd.json");
         let text = fs::read_to_string(&path).unwrap();
-        let message = "has format 3, which this version does not know";
-        fs::write(&path, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
+        let message = "has format 9, which this version does not know";
+        fs::write(&path, text.replace("\"format\": 2", "\"format\": 9")).unwrap();
         is_rejected(&launch(kind, dir.path()), dir.path(), &[message]);
         // Other members of a later format are unknown.
-        fs::write(&path, r#"{"format": 3, "index": {"kind": "other"}}"#).unwrap();
+        fs::write(&path, r#"{"format": 9, "index": {"kind": "other"}}"#).unwrap();
         is_rejected(&launch(kind, dir.path()), dir.path(), &[message]);
         fs::write(&path, text).unwrap();
         launch(kind, dir.path()).start().stop();

@@ -167,7 +167,7 @@ mod tests {
         let record = Record {
             commit,
             modified: 1,
-            attributes: Attributes::NONE,
+            attributes: zarrd_store::Attributes::NONE,
             location: Location::Inline(Bytes::from(commit.to_string())),
         };
         let value = record.encode(logical_key(physical), STORE);

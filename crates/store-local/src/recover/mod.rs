@@ -22,7 +22,7 @@ mod value;
 use std::{fs, path::Path, sync::Arc};
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::stream;
 use zarrd_store::{Key, Payload, StoreError};
 
 pub use self::value::{Certainty, Loss, RecoverableValue};

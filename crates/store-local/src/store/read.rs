@@ -51,7 +51,7 @@ pub(crate) async fn open_value(
     let meta = record.meta(inner.store_id());
     let range = match range {
         None => 0..meta.size,
-        Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta })?,
+        Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta: meta.clone() })?,
     };
     match &record.location {
         Location::Inline(bytes) => Ok(inline(meta, range, bytes)),

@@ -90,7 +90,7 @@ impl LocalSnapshot {
     fn meta(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Ok(self.entry(key)?.map(|entry| match entry {
             Entry::Record(record) => record.meta(self.inner.store_id()),
-            Entry::NotBuffered(meta) => *meta,
+            Entry::NotBuffered(meta) => meta.clone(),
         }))
     }
 }

@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use zarrd_store::{CursorSigner, RunId};
 
-use super::inner::{Queues, StoreInner, Threads};
+use super::{
+    format::Format,
+    inner::{Queues, StoreInner, Threads},
+};
 use crate::{
     Options,
     checkpoint::{CheckpointTask, Checkpointer, IndexWriter, Timers, VerifyState},
@@ -149,7 +152,6 @@ impl StoreInner {
         let OpenedReadOnly {
             lock,
             paths,
-            format: Format::of(&identity),
             identity,
             sizes,
             files,

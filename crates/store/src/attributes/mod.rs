@@ -6,7 +6,7 @@ mod joined;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-pub use self::checksum::{Checksum, ChecksumAlgorithm, ChecksumKind};
+pub use self::checksum::{Checksum, ChecksumAlgorithm, ChecksumKind, UnknownAlgorithm};
 
 /// The maximum length of user metadata, in bytes of all names and values.
 pub const MAX_METADATA_LEN: usize = 2048;

@@ -17,7 +17,6 @@ mod record;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 
 pub use self::{
@@ -29,8 +28,8 @@ use self::{
     record::{CompletedRecord, UploadRecord, digest_of},
 };
 use crate::{
-    Attributes, Change, ChangeOutcome, Checksum, Key, MAX_PARTS, Payload, Precondition, Prefix, PutResult, Scan,
-    Scanned, Snapshot, Staged, StoreError, TransactionalStore, Version,
+    Attributes, Change, ChangeOutcome, Checksum, Key, MAX_PARTS, Payload, Precondition, PutResult, Scan, Scanned,
+    Snapshot, Staged, StoreError, TransactionalStore, Version,
 };
 
 /// The maximum length of the owner and of the note of an upload, in bytes.
@@ -223,7 +222,7 @@ pub trait UploadStore: TransactionalStore {
     }
 
     /// Lists the parts of an upload after a number.
-    async fn parts(&self, key: &Key, id: UploadId, after: u32, limit: usize) -> Result<PartPage, UploadsError> {
+    async fn upload_parts(&self, key: &Key, id: UploadId, after: u32, limit: usize) -> Result<PartPage, UploadsError> {
         let names = Names::new(key, id);
         if self.head(&names.upload()?).await?.is_none() {
             return Err(names.not_found());
@@ -406,7 +405,7 @@ async fn joined<S: TransactionalStore + ?Sized>(
         size = size.saturating_add(meta.size);
     }
     let reading = stream::try_unfold((snapshot, keys.into_iter()), async |(snapshot, mut keys)| {
-        let Some(key) = keys.next() else { return Ok(None) };
+        let Some(key) = keys.next() else { return Ok::<_, StoreError>(None) };
         let part = open_part(&*snapshot, &key).await?;
         Ok(Some((part, (snapshot, keys))))
     });

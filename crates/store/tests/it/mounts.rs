@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use zarrd_store::{
     ByteRange, CachedMeta, CachedStore, Change, ChangeOutcome, Conditions, Consolidated, DirPage, GetResult,
     Guarantees, Key, KeyCount, KeyPage, Keyed, ListableStore, Listing, MemoryStore, MetadataCache, MetadataReader,
-    MountName, Mounts, Operation, PageRequest, Payload, Precondition, Prefix, ReadableStore, Reads, Recheck,
-    ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore, ValueMeta, WriteableStore,
-    Writes,
+    MountName, Mounts, Operation, PageRequest, Payload, Precondition, Prefix, ReadableStore, Reads, Recheck, Scan,
+    ScanPage, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore, ValueMeta,
+    WriteableStore, Writes,
 };
 use zarrd_store_testkit::Factory;
 
@@ -181,9 +181,9 @@ async fn listed_keys_are_known_to_the_snapshot_of_their_store() {
     let keys = ["lab/d", "lab/none", "a", "lab"].map(key);
     let snapshot = fixture.all.snapshot(&keys).await.unwrap();
     let listed = fixture.all.list_prefix(&prefix("lab/"), PageRequest::first(9)).await.unwrap().keys;
-    let found = listed.iter().find(|entry| entry.key == keys[0]).map(|entry| entry.meta);
+    let found = listed.iter().find(|entry| entry.key == keys[0]).map(|entry| entry.meta.clone());
     assert_eq!(snapshot.cached(&keys[0]).unwrap(), CachedMeta::Unknown);
-    for (key, meta) in [(&keys[0], found), (&keys[1], None), (&keys[2], None), (&keys[3], None)] {
+    for (key, meta) in [(&keys[0], found.clone()), (&keys[1], None), (&keys[2], None), (&keys[3], None)] {
         snapshot.insert_listed(key, meta, Instant::now()).unwrap();
     }
     assert_eq!(snapshot.cached(&keys[0]).unwrap(), CachedMeta::Known(found));
@@ -460,6 +460,22 @@ impl StoreWrapper for Beside {
             found.cursor = more.cursor;
         }
         Ok(found)
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<ScanPage, StoreError> {
+        let (mut found, mut rest) = (ScanPage::default(), scan.clone());
+        loop {
+            let page = ListableStore::scan(&*self.all, &rest).await?;
+            if let Some(last) = page.entries.last() {
+                last.as_str().clone_into(&mut rest.after);
+            }
+            found.entries.extend(page.entries.into_iter().filter(|entry| !entry.as_str().starts_with(UNSEEN.1)));
+            found.more = page.more || found.entries.len() > scan.limit();
+            if !page.more || found.entries.len() >= scan.limit() {
+                found.entries.truncate(scan.limit());
+                return Ok(found);
+            }
+        }
     }
 
     /// An erase that covers the mount is done at the root alone.
