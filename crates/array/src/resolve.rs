@@ -21,7 +21,7 @@ use zarrd_meta::{
     limits::MAX_DOCUMENT_SIZE,
     relation::{ComparedNode, DialectRelation},
 };
-use zarrd_store::{CachedMeta, GetResult, Key, Listing, Prefix, Snapshot, SnapshotStore, StoreError};
+use zarrd_store::{CachedMeta, GetResult, Key, Listing, Prefix, Snapshot, SnapshotStore, StoreError, ValueMeta};
 
 use crate::{
     context::Context,
@@ -405,17 +405,19 @@ impl<'a> Resolver<'a> {
     async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
         let mut opened =
             self.opened.iter().position(|(opened, _)| opened == key).map(|at| self.opened.swap_remove(at).1);
-        let info = match (&opened, snapshot.cached(key)?) {
-            (None, CachedMeta::Known(info)) => info,
-            (None, CachedMeta::Unknown) => {
-                // Version and size are known after the first read of a key.
-                let value = snapshot.get(key, None).await?;
-                opened.insert(value).as_ref().map(|value| value.meta)
-            }
-            (Some(value), _) => value.as_ref().map(|value| value.meta),
+        let cached = snapshot.cached(key)?;
+        if opened.is_none() && cached == CachedMeta::Unknown {
+            // Version and size are known after the first read of a key.
+            opened = Some(snapshot.get(key, None).await?);
+        }
+        let known = |info: &ValueMeta| (info.version, info.size);
+        let info = match (&opened, &cached) {
+            (Some(value), _) => value.as_ref().map(|value| known(&value.meta)),
+            (None, CachedMeta::Known(info)) => info.as_ref().map(known),
+            (None, CachedMeta::Unknown) => None,
         };
-        self.read_set.record(key, info.map(|info| (info.version, info.size)));
-        let Some(size) = info.map(|info| info.size) else { return Ok(None) };
+        self.read_set.record(key, info);
+        let Some((_, size)) = info else { return Ok(None) };
         if size > MAX_DOCUMENT_SIZE as u64 {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             return Err(invalid_document(key, DocumentError::TooLarge { size }));

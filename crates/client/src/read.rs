@@ -33,7 +33,7 @@ impl ReadableStore for HttpStore {
         let download = Download {
             store: self.clone(),
             key: key.clone(),
-            info,
+            info: info.clone(),
             remaining: range.clone(),
             response: Some(response),
             deadline,

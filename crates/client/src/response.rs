@@ -13,7 +13,7 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use zarrd_store::ValueMeta;
 use zarrd_wire::{
-    etag, headers,
+    attributes, etag, headers,
     problem::{Problem, ProblemType},
     range::ContentRange,
     time,

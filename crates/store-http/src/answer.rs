@@ -111,7 +111,15 @@ impl<'h> Head<'h> {
             (None, None) => return Err(Failure::NoTime),
         };
         pins.insert(version, pin.clone());
-        Ok((ValueMeta { size, version, modified: modified.unwrap_or(UNIX_EPOCH), attributes: Attributes::NONE }, pin))
+        Ok((
+            ValueMeta {
+                size,
+                version,
+                modified: modified.unwrap_or(UNIX_EPOCH),
+                attributes: zarrd_store::Attributes::NONE,
+            },
+            pin,
+        ))
     }
 
     /// Fails if the value may change again without changing its time, which has seconds only. Both times are of the

@@ -49,7 +49,7 @@ impl Validators {
                 size: object.size,
                 version,
                 modified: seconds(object.last_modified.into()),
-                attributes: Attributes::NONE,
+                attributes: zarrd_store::Attributes::NONE,
             },
             pin,
         ))
@@ -59,7 +59,12 @@ impl Validators {
     pub(crate) fn listed(&self, key: &Key, object: &ListedObject) -> Result<ValueMeta, Failure> {
         let etag = object.etag.as_deref().filter(|etag| is_strong(etag)).ok_or(Failure::NoValidator)?;
         let version = self.of_etag(key, etag, object.size);
-        Ok(ValueMeta { size: object.size, version, modified: object.modified, attributes: Attributes::NONE })
+        Ok(ValueMeta {
+            size: object.size,
+            version,
+            modified: object.modified,
+            attributes: zarrd_store::Attributes::NONE,
+        })
     }
 
     /// The condition that pins a version, if its validator is cached.
@@ -123,7 +128,7 @@ mod tests {
         for etag in ["\"x\"", "x"] {
             let listed =
                 ListedObject { name: "a".to_owned(), size: 3, etag: Some(etag.to_owned()), modified: read.modified };
-            assert_eq!(validators.listed(&key, &listed), Ok(read), "{etag}");
+            assert_eq!(validators.listed(&key, &listed), Ok(read.clone()), "{etag}");
         }
     }
 }

@@ -115,7 +115,9 @@ mod tests {
             (HeaderName::try_from(*name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
         });
         let mut headers = HeaderMap::new();
-        pairs.for_each(|(name, value)| drop(headers.append(name, value)));
+        for (name, value) in pairs {
+            headers.append(name, value);
+        }
         headers
     }
 

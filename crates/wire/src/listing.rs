@@ -166,7 +166,7 @@ impl ValueInfo {
     pub fn into_info(self) -> Result<ValueMeta, ListingError> {
         let version = etag::parse(&self.etag).ok_or(ListingError::Etag(self.etag))?;
         let modified: SystemTime = time::parse_rfc3339(&self.modified).ok_or(ListingError::Modified(self.modified))?;
-        Ok(ValueMeta { size: self.size, version, modified, attributes: Attributes::NONE })
+        Ok(ValueMeta { size: self.size, version, modified, attributes: zarrd_store::Attributes::NONE })
     }
 }
 
@@ -196,7 +196,12 @@ mod tests {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
         Entry {
             key: Key::parse("a/b").unwrap(),
-            meta: ValueMeta { size: 3, version: Version::from_u128(1), modified, attributes: Attributes::NONE },
+            meta: ValueMeta {
+                size: 3,
+                version: Version::from_u128(1),
+                modified,
+                attributes: zarrd_store::Attributes::NONE,
+            },
         }
     }
 

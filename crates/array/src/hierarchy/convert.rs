@@ -485,7 +485,7 @@ async fn with_consolidated<'a>(
     let mut found = Vec::new();
     for (group, key) in keys {
         let info = snapshot.meta(&key).await?;
-        change_set.record_read(&key, info.map(|info| info.version));
+        change_set.record_read(&key, info.as_ref().map(|info| info.version));
         if to != Dialect::V3 || info.is_some() {
             found.push((group, key));
         }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use zarrd_meta::{ArrayModel, convert::keeps_chunks};
-use zarrd_store::{Change, IntentId, Key, PageRequest, Payload, Precondition, Snapshot};
+use zarrd_store::{Change, IntentId, Key, PageRequest, Precondition, Snapshot};
 
 use super::{copy_commits::CopyCommits, rewritten::RewrittenArray, shrink::StoredChunks};
 use crate::{
@@ -160,8 +160,7 @@ impl CopiedChunks {
         let mut commits = CopyCommits::new(context, intent);
         for (key, copy) in &self.listed.copied {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
-            let content = value.into_payload();
-            let staged = context.writes()?.stage(copy, content).await?;
+            let staged = context.writes()?.stage(copy, value.into_payload()).await?;
             commits.add([Change::Set { staged, precondition: Precondition::none() }]).await?;
         }
         for array in &self.listed.rewritten {

@@ -152,7 +152,7 @@ impl Listing<'_> {
             for key in shown {
                 let entry = found.keys.binary_search_by(|entry| entry.key.cmp(key)).ok();
                 let entry = entry.and_then(|at| found.keys.get(at));
-                snapshot.insert_listed(key, entry.map(|entry| entry.meta), requested)?;
+                snapshot.insert_listed(key, entry.map(|entry| entry.meta.clone()), requested)?;
             }
             wanted = rest;
             match found.cursor {

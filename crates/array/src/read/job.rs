@@ -221,7 +221,7 @@ async fn decode_unknown(
         CachedMeta::Known(Some(meta)) => (meta, None),
         CachedMeta::Known(None) => return fill_all(source, sink, units).await,
         CachedMeta::Unknown => match source.open(&part.key, range).await {
-            Ok(Some(value)) => (value.meta, Some(value)),
+            Ok(Some(value)) => (value.meta.clone(), Some(value)),
             Ok(None) => return fill_all(source, sink, units).await,
             Err(StoreError::RangeNotSatisfiable { meta }) => (meta, None),
             Err(error) => return Err(error.into()),

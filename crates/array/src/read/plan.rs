@@ -400,7 +400,7 @@ impl ChunkKeys {
             }
             Ok(CachedMeta::Known(info)) => {
                 // The keys themselves follow from the selection and the metadata.
-                info.map(|info| info.version).hash(&mut hash);
+                info.as_ref().map(|info| info.version).hash(&mut hash);
                 found.touched = found.touched.saturating_add(1);
                 found.stored = found.stored.saturating_add(u64::from(info.is_some()));
                 found.bytes = found.bytes.saturating_add(info.map_or(0, |info| info.size));

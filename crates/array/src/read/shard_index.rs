@@ -81,13 +81,14 @@ async fn read_unknown(
     let size = sharding.index_size();
     let wanted = if sharding.index_is_last() { ByteRange::last(size) } else { ByteRange::bounded(0, size) };
     let (meta, value) = match source.open(&key, wanted.ok()).await {
-        Ok(Some(value)) => (value.meta, Some(value)),
+        Ok(Some(value)) => (value.meta.clone(), Some(value)),
         Ok(None) => return Ok(None),
         Err(StoreError::RangeNotSatisfiable { meta }) => (meta, None),
         Err(error) => return Err(error.into()),
     };
+    let size = meta.size;
     let part = EncodedChunk::of_value(key, meta);
-    let range = sharding.index_range(meta.size).map_err(|error| source.chunk_error(&part, error))?;
+    let range = sharding.index_range(size).map_err(|error| source.chunk_error(&part, error))?;
     let cached = source.cache_key(&part, range.start, CacheKind::Index);
     let (reader, shard, chain) = (source.clone(), part.clone(), chain.clone());
     let read = async move {

@@ -108,13 +108,13 @@ async fn fetch<S: ReadableStore>(store: &S, key: &Key, target: Target) -> Result
     };
     match store.get(key, range).await {
         Ok(Some(value)) => {
-            let (info, start) = (value.meta, value.range.start);
+            let (info, start) = (value.meta.clone(), value.range.start);
             Ok(Some(Fetched { info, start, bytes: value.bytes().await? }))
         }
         Ok(None) => Ok(None),
         // `split` determines which of the ranges are out of bounds.
         Err(StoreError::RangeNotSatisfiable { meta: info }) => {
-            Ok(Some(Fetched { info, start: info.size, bytes: Bytes::new() }))
+            Ok(Some(Fetched { info: info.clone(), start: info.size, bytes: Bytes::new() }))
         }
         Err(error) => Err(error),
     }

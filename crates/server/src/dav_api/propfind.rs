@@ -158,7 +158,7 @@ impl Walk {
 
     fn write_value(&self, out: &mut String, Entry { key, meta }: &Entry) {
         let content_type = content_type::for_key(key);
-        self.writer.write(out, &Resource::Value { key: key.as_str(), meta: *meta, content_type: &content_type });
+        self.writer.write(out, &Resource::Value { key: key.as_str(), meta: meta.clone(), content_type: &content_type });
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_array::Permit;
 use zarrd_store::{
-    Change, ChangeOutcome, Entry, KeyError, ListableStore, MAX_COMMIT_CHANGES, Payload, Precondition, Prefix,
-    PrefixSnapshot, ReadError, ReadableStore, SnapshotStore, StoreError, list_all,
+    Change, ChangeOutcome, Entry, KeyError, ListableStore, MAX_COMMIT_CHANGES, Precondition, Prefix, PrefixSnapshot,
+    ReadError, ReadableStore, SnapshotStore, StoreError, list_all,
 };
 
 use super::{

@@ -1,9 +1,7 @@
 //! Copies and moves of a value.
 
 use zarrd_access::Right;
-use zarrd_store::{
-    Change, ChangeOutcome, GetResult, Key, Payload, Precondition, ReadError, ReadableStore, Staged, StoreError, Version,
-};
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, ReadError, ReadableStore, Staged, StoreError, Version};
 
 use super::{
     resource::version_of,

@@ -218,7 +218,12 @@ mod tests {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
         Entry {
             key: Key::parse(name).unwrap(),
-            meta: ValueMeta { size: 3, version: Version::from_u128(1), modified, attributes: Attributes::NONE },
+            meta: ValueMeta {
+                size: 3,
+                version: Version::from_u128(1),
+                modified,
+                attributes: zarrd_store::Attributes::NONE,
+            },
         }
     }
 

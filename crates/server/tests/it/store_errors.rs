@@ -161,7 +161,7 @@ impl StoreWrapper for CorruptStore {
             size: 4,
             version: Version::from_u128(1),
             modified: SystemTime::UNIX_EPOCH,
-            attributes: Attributes::NONE,
+            attributes: zarrd_store::Attributes::NONE,
         };
         Ok(Some(GetResult { meta, range: 0..4, stream: stream::iter([first, Err(corrupt())]).boxed() }))
     }

@@ -44,7 +44,7 @@ async fn a_value_is_its_file() {
         fixture.write("a/b", &bytes);
         let value = fixture.get("a/b").await.unwrap().unwrap();
         assert_eq!((value.meta.size, value.range.clone()), (u64::from(size), 0..u64::from(size)));
-        assert_eq!(fixture.store.head(&Key::parse("a/b").unwrap()).await.unwrap(), Some(value.meta));
+        assert_eq!(fixture.store.head(&Key::parse("a/b").unwrap()).await.unwrap(), Some(value.meta.clone()));
         assert!(read_to_end(value).await.unwrap() == bytes);
         let middle = size as usize / 3;
         let range = ByteRange::From(middle as u64);

@@ -196,7 +196,12 @@ mod tests {
         let at = SystemTime::UNIX_EPOCH + MODIFIED;
         let request = Propfind::parse(request.as_bytes()).unwrap();
         let writer = Multistatus::new(base.to_owned(), request, at + MODIFIED);
-        let meta = ValueMeta { size: 5, version: Version::from_u128(0xab), modified: at, attributes: Attributes::NONE };
+        let meta = ValueMeta {
+            size: 5,
+            version: Version::from_u128(0xab),
+            modified: at,
+            attributes: zarrd_store::Attributes::NONE,
+        };
         let mut out = String::new();
         writer.write(&mut out, &Resource::Value { key: "a b/<&>é", meta, content_type: &OCTETS });
         writer.write(&mut out, &Resource::Collection { prefix: "a b/", modified: at });

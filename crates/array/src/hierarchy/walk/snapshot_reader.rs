@@ -279,12 +279,12 @@ impl<'a> SnapshotReader<'a> {
                     all.into_iter().collect::<Result<_, _>>()?
                 }
             };
-            let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta)).collect();
+            let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta.clone())).collect();
             let pending = self.note(batch.iter().zip(metas));
             self.reserve(pending).await?;
             let receive = opened.into_iter().map(|value| async move {
                 let Some(value) = value else { return Ok(None) };
-                let meta = value.meta;
+                let meta = value.meta.clone();
                 if is_too_large(&meta) {
                     let size = usize::try_from(meta.size).unwrap_or(usize::MAX);
                     return Ok(Some((meta.version, Err(DocumentError::TooLarge { size }))));
@@ -312,8 +312,8 @@ impl<'a> SnapshotReader<'a> {
     fn note<'k>(&mut self, found: impl Iterator<Item = (&'k Key, Option<ValueMeta>)>) -> u64 {
         let (mut pending, mut largest) = (0_u64, 0_u64);
         for (key, info) in found {
-            self.versions_read.push((key.clone(), info.map(|info| info.version)));
-            let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
+            self.versions_read.push((key.clone(), info.as_ref().map(|info| info.version)));
+            let size = info.as_ref().filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
             pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
             largest = largest.max(size);
