@@ -19,7 +19,7 @@ pub(super) fn attributes(number: usize) -> Attributes {
         0 => ChecksumKind::FullObject,
         _ => ChecksumKind::Composite { parts: 7 },
     };
-    let bytes: Vec<u8> = (0..).take(algorithm.len()).collect();
+    let bytes: Vec<u8> = (0..).take(algorithm.bytes()).collect();
     let metadata = BTreeMap::from([("number".to_owned(), number.to_string()), ("name".to_owned(), "ä".to_owned())]);
     let fields = AttributeFields {
         content_type: Some("text/csv; header=present".to_owned()),

@@ -13,11 +13,10 @@ const NAMES: [&str; 16] =
 
 /// The entries of a scan, from its definition.
 fn expected(prefix: &str, after: &str, fold: Fold) -> Vec<String> {
-    let entries =
-        NAMES.iter().filter(|name| name.starts_with(prefix)).map(|name| match name[prefix.len()..].split_once('/') {
-            Some((child, _)) if fold == Fold::Slash => format!("{prefix}{child}/"),
-            _ => (*name).to_owned(),
-        });
+    let entries = NAMES.iter().filter_map(|name| match name.strip_prefix(prefix)?.split_once('/') {
+        Some((child, _)) if fold == Fold::Slash => Some(format!("{prefix}{child}/")),
+        _ => Some((*name).to_owned()),
+    });
     let is_after = |entry: &String| {
         // A text inside of a folded prefix skips it.
         entry.as_str() > after && !(fold == Fold::Slash && entry.ends_with('/') && after.starts_with(entry.as_str()))

@@ -105,7 +105,7 @@ mod tests {
             (1..=10_000_u32).prop_map(|parts| ChecksumKind::Composite { parts })
         ];
         (prop::sample::select(&ChecksumAlgorithm::ALL), kinds, any::<[u8; 32]>())
-            .prop_map(|(algorithm, kind, bytes)| Checksum::new(algorithm, kind, &bytes[..algorithm.len()]).unwrap())
+            .prop_map(|(algorithm, kind, bytes)| Checksum::new(algorithm, kind, &bytes[..algorithm.bytes()]).unwrap())
     }
 
     proptest! {

@@ -46,7 +46,7 @@ pub enum ChecksumKind {
 impl Checksum {
     /// A checksum with these bytes, most significant first.
     pub fn new(algorithm: ChecksumAlgorithm, kind: ChecksumKind, value: &[u8]) -> Result<Self, AttributesError> {
-        let (expected, found) = (algorithm.len(), value.len());
+        let (expected, found) = (algorithm.bytes(), value.len());
         if matches!(kind, ChecksumKind::Composite { parts } if parts == 0 || parts > MAX_PARTS) {
             return Err(AttributesError::ChecksumParts);
         }
@@ -70,7 +70,7 @@ impl Checksum {
 
     /// The checksum's bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(..self.algorithm.len()).unwrap_or_default()
+        self.bytes.get(..self.algorithm.bytes()).unwrap_or_default()
     }
 }
 
@@ -79,7 +79,7 @@ impl ChecksumAlgorithm {
     pub const ALL: [Self; 5] = [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
 
     /// The length of a checksum, in bytes.
-    pub const fn len(self) -> usize {
+    pub const fn bytes(self) -> usize {
         match self {
             Self::Crc32 | Self::Crc32c => 4,
             Self::Crc64Nvme => 8,
@@ -137,7 +137,7 @@ mod tests {
             let bytes: Vec<u8> = (1..=40).collect();
             for len in 0..=40 {
                 let made = Checksum::new(algorithm, ChecksumKind::FullObject, &bytes[..len]);
-                assert_eq!(made.is_ok(), len == algorithm.len(), "{algorithm} {len}");
+                assert_eq!(made.is_ok(), len == algorithm.bytes(), "{algorithm} {len}");
                 assert!(made.is_err() || made.unwrap().as_bytes() == &bytes[..len]);
             }
             assert_eq!(algorithm.as_str().to_uppercase().parse(), Ok(algorithm));

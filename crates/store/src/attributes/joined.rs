@@ -25,7 +25,7 @@ impl Checksum {
             sum = crc.joined(sum, number(&part)?, len);
         }
         let bytes = sum.to_be_bytes();
-        let value = bytes.get(bytes.len().checked_sub(first.algorithm().len())?..)?;
+        let value = bytes.get(bytes.len().checked_sub(first.algorithm().bytes())?..)?;
         Self::new(first.algorithm(), ChecksumKind::FullObject, value).ok()
     }
 }
@@ -100,7 +100,7 @@ mod tests {
             }
         }
         let sum = (sum ^ ones).to_be_bytes();
-        Checksum::new(algorithm, ChecksumKind::FullObject, &sum[8 - algorithm.len()..]).unwrap()
+        Checksum::new(algorithm, ChecksumKind::FullObject, &sum[8 - algorithm.bytes()..]).unwrap()
     }
 
     #[test]

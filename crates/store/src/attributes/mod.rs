@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(Attributes::new(AttributeFields::default()), Ok(Attributes::NONE));
         assert_eq!(size_of::<Attributes>(), size_of::<usize>());
         let sum = Checksum::new(ChecksumAlgorithm::Crc32, ChecksumKind::FullObject, &[1, 2, 3, 4]).unwrap();
-        let with = Attributes::NONE.with_checksum(Some(sum.clone()));
+        let with = Attributes::NONE.with_checksum(Some(sum));
         assert_eq!(with.checksum(), Some(&sum));
         assert!(with.with_checksum(None).is_empty());
     }

@@ -50,7 +50,9 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         let digits = "0123456789abcdef0123456789abcdef";
         assert!(digits.parse::<UploadId>().is_ok());
-        for text in ["", "0", &digits[1..], &digits.to_uppercase(), "+123456789abcdef0123456789abcdef"] {
+        for text in
+            ["", "0", digits.trim_start_matches("0"), &digits.to_uppercase(), "+123456789abcdef0123456789abcdef"]
+        {
             assert_eq!(text.parse::<UploadId>(), Err(UploadIdError), "{text:?}");
         }
     }
