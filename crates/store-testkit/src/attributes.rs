@@ -8,8 +8,8 @@ use super::{
     tools::{SIZES, assert_has, key, put},
 };
 use zarrd_store::{
-    AttributeFields, Attributes, Change, Checksum, ChecksumAlgorithm, ChecksumKind, MAX_METADATA_LEN, Payload,
-    Precondition, ReadableStore, TransactionalStore, WriteableStore,
+    AttributeFields, Attributes, Change, Checksum, ChecksumAlgorithm, ChecksumKind, MAX_METADATA_FIELDS,
+    MAX_METADATA_LEN, Payload, Precondition, ReadableStore, TransactionalStore, WriteableStore,
 };
 
 /// Attributes with every field, of which some depend on a number.
@@ -51,7 +51,8 @@ pub(super) async fn values_of_every_size_keep_their_attributes(store: impl Stora
 }
 
 pub(super) async fn the_largest_attributes_are_kept(store: impl Storage) {
-    let metadata = (0..MAX_METADATA_LEN / 4).map(|number| (format!("{number:03}"), "x".to_owned())).collect();
+    let len = MAX_METADATA_LEN / MAX_METADATA_FIELDS - 3;
+    let metadata = (0..MAX_METADATA_FIELDS).map(|number| (format!("{number:03}"), "x".repeat(len))).collect();
     let fields = AttributeFields { metadata, ..attributes(4).fields() };
     let largest = Attributes::new(fields).unwrap();
     set_with(&store, "a", Payload::from_bytes("x"), &largest).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Reopen, Storage,
+    Factory, FaultInjection, Reopen, Storage,
     attributes::attributes,
     test_value::{TestValue, broken_payload},
     tools::{assert_absent, get, key, list_keys, put},
@@ -368,5 +368,29 @@ pub(super) async fn uploads_persist_between_all_steps<F: Reopen<Store: Transacti
         assert_eq!(store.head(&key("a/b")).await.unwrap().unwrap().version, written.version);
         assert_eq!(list_keys(&store, "").await, ["a/b"]);
     }
+    drop((store, fixture));
+}
+
+/// Lets the syncs of each step fail, and goes on after that.
+pub(super) async fn a_failed_completion_is_whole_or_absent<F>(factory: &F)
+where
+    F: FaultInjection + Factory<Store: TransactionalStore>,
+{
+    let (store, fixture) = factory.create().await;
+    let id = begin(&store, "a").await;
+    let parts = vec![add(&store, "a", id, 1, 200_000).await, add(&store, "a", id, 2, 10).await];
+    factory.fail_syncs(&fixture);
+    let named = named(&parts);
+    let completion = Completion { parts: &named, ..Completion::default() };
+    assert!(store.complete_upload(&key("a"), id, &completion).await.is_err());
+    assert_absent(&store, "a").await;
+    let (store, fixture) = factory.reopen(store, fixture).await;
+    // The disk may have the commit or not, but not a part of it.
+    let is_whole = store.upload(&key("a"), id).await.unwrap().state == UploadState::Completed;
+    assert_eq!(get(&store, "a").await.is_some(), is_whole);
+    let written = store.complete_upload(&key("a"), id, &completion).await.unwrap();
+    assert_eq!(store.head(&key("a")).await.unwrap().unwrap().version, written.version);
+    assert!(get(&store, "a").await.unwrap() == joined(&parts));
+    assert_ended(&store, "a", id).await;
     drop((store, fixture));
 }

@@ -268,6 +268,7 @@ macro_rules! conformance_checks {
         $($then)+! { $with
             reopen faults::changes_are_invisible_until_durable [];
             reopen faults::rejections_wait_until_the_conflicting_commit_is_durable [];
+            reopen multipart::a_failed_completion_is_whole_or_absent [];
             reopen faults::a_failed_sync_is_invisible_until_reopened [];
             reopen faults::rejections_fail_if_the_conflicting_commit_does [];
         }

@@ -88,7 +88,7 @@ mod wrapper;
 
 pub use attributes::{
     AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, MAX_CONTENT_FIELD_LEN,
-    MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
+    MAX_METADATA_FIELDS, MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
 };
 pub use blocking::run_blocking;
 pub use cached_store::CachedStore;

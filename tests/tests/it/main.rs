@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod attributes;
 mod backups;
 mod browsers;
 mod build_cache;

@@ -16,6 +16,7 @@ mod recover;
 mod scrub;
 mod space;
 mod sweeping;
+mod uploads;
 
 /// Makes a pipe. A program that does so would be a fork of this one, and have the locks of stores that other tests close.
 fn make_pipe(path: &std::path::Path) {

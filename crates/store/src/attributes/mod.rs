@@ -10,6 +10,8 @@ pub use self::checksum::{Checksum, ChecksumAlgorithm, ChecksumKind, UnknownAlgor
 
 /// The maximum length of user metadata, in bytes of all names and values.
 pub const MAX_METADATA_LEN: usize = 2048;
+/// The maximum number of fields of user metadata: each is a header of requests and answers.
+pub const MAX_METADATA_FIELDS: usize = 64;
 /// The maximum length of a content type or content encoding, in bytes.
 pub const MAX_CONTENT_FIELD_LEN: usize = 256;
 /// The maximum number of parts that a checksum can be of.
@@ -44,6 +46,12 @@ pub enum AttributesError {
     MetadataTooLong {
         /// Their length in bytes.
         len: usize,
+    },
+    /// There are more fields of user metadata than [`MAX_METADATA_FIELDS`].
+    #[error("metadata of {fields} fields exceed the limit of {MAX_METADATA_FIELDS}")]
+    TooManyFields {
+        /// Their number.
+        fields: usize,
     },
     /// A content type or content encoding is empty, longer than [`MAX_CONTENT_FIELD_LEN`], or not ASCII.
     #[error("a content type or encoding is 1 to {MAX_CONTENT_FIELD_LEN} visible ASCII characters and spaces")]
@@ -87,6 +95,9 @@ impl Attributes {
         let len = metadata.iter().map(|(name, value)| name.len().saturating_add(value.len())).sum();
         if len > MAX_METADATA_LEN {
             return Err(AttributesError::MetadataTooLong { len });
+        }
+        if metadata.len() > MAX_METADATA_FIELDS {
+            return Err(AttributesError::TooManyFields { fields: metadata.len() });
         }
         metadata.iter().try_for_each(|(name, value)| check_metadata(name, value))?;
         Ok(match fields == AttributeFields::default() {
@@ -195,6 +206,12 @@ mod tests {
         assert!(metadata("a", &"b".repeat(MAX_METADATA_LEN - 1)).is_ok());
         let error = metadata("a", &"b".repeat(MAX_METADATA_LEN)).unwrap_err();
         assert_eq!(error, AttributesError::MetadataTooLong { len: MAX_METADATA_LEN + 1 });
+        let fields = |count: usize| {
+            let metadata = (0..count).map(|number| (number.to_string(), String::new())).collect();
+            Attributes::new(AttributeFields { metadata, ..Default::default() })
+        };
+        assert!(fields(MAX_METADATA_FIELDS).is_ok());
+        assert_eq!(fields(65), Err(AttributesError::TooManyFields { fields: 65 }));
     }
 
     #[test]

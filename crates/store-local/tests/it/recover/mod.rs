@@ -179,7 +179,7 @@ async fn what_is_no_store_or_newer_or_in_use_is_refused() {
         fs::write(&path, text.replace("\"format\": 2", "\"format\": 4")).unwrap();
     }
     match Recovery::open(sample.dir.path()).await {
-        Err(OpenError::UnsupportedFormat { found, .. }) => assert_eq!(found, 3),
+        Err(OpenError::UnsupportedFormat { found, .. }) => assert_eq!(found, 4),
         other => panic!("{other:?}"),
     }
 }

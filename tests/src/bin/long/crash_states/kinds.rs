@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{RngExt, rngs::SmallRng, seq::IndexedRandom};
 
+use crate::crash_states::uploads::End;
+
 /// A kind of run.
 #[derive(Debug)]
 pub(crate) struct Kind {
@@ -86,6 +88,8 @@ pub(crate) enum Step {
     /// Sets with [`zarrd_store::WriteableStore::set`].
     Set(String, u32),
     Erase(String),
+    /// Uploads the value of a key in parts.
+    Upload(String, u32, End),
     /// Stages and commits values of these lengths, and erases.
     Commit(Vec<(String, Option<u32>)>),
     /// Erases prefixes and sets keys, some of them below, in one commit.
@@ -124,6 +128,8 @@ pub(crate) const KINDS: &[Kind] = &[
     again("recover", "steady", 3),
     Kind { name: "large", tasks: 3, steps: large, ..PLAIN },
     again("large-again", "large", 2),
+    Kind { name: "uploads", tasks: 3, steps: uploads, ..PLAIN },
+    again("uploads-again", "uploads", 2),
     Kind { name: "erase", steps: erase, ..PLAIN },
     Kind { name: "sweep", tasks: 2, steps: sweep, covers: &[Coverage::Swept], ..PLAIN },
     again("sweep-again", "sweep", 2),
@@ -251,6 +257,17 @@ fn large(random: &mut SmallRng, task: u32) -> Vec<Step> {
         steps.push(Step::Replace(vec![format!("t{task}/0/")], vec![(key(task, 3), 200), (key(task, 4), 4_500)]));
     }
     steps
+}
+
+/// Uploads that are completed, aborted and left, between other changes of the same keys and of the root.
+fn uploads(random: &mut SmallRng, task: u32) -> Vec<Step> {
+    let mut all = Vec::new();
+    for _ in 0..12 {
+        let end = *[End::Completed, End::Completed, End::Aborted, End::Open].choose(random).expect("an end");
+        all.push(Step::Upload(key(task, random.random_range(0..6)), len(random).min(40_000), end));
+        all.extend(steps(random, task, 3, 6));
+    }
+    all
 }
 
 fn erase(random: &mut SmallRng, task: u32) -> Vec<Step> {

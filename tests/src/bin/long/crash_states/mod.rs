@@ -32,6 +32,7 @@ mod record;
 mod states;
 mod trace;
 mod tree;
+mod uploads;
 mod verify;
 mod workload;
 

@@ -17,6 +17,7 @@ use zarrd_store_local::{IndexKind, LocalStore};
 use crate::crash_states::{
     history::KeyState,
     kinds::{INTENTS, Sizes},
+    uploads,
     workload::{intent_id, key, options, value},
 };
 
@@ -119,6 +120,7 @@ impl Outcome {
         keys: &[String],
     ) -> Result<(), String> {
         check(&store, "").await?;
+        uploads::end_all(&store).await?;
         let content = Payload::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
         let set = store.set(&key(PROBE), content, Precondition::none()).await;
         set.map_err(|error| format!("a set after opening: {error:?}"))?;

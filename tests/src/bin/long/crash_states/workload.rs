@@ -21,6 +21,7 @@ use zarrd_store_local::{IndexKind, LocalStore, Options};
 use crate::crash_states::{
     history::describe,
     kinds::{self, Full, INTENTS, Sizes, Step},
+    uploads::{End, Uploaded},
 };
 
 /// The configuration of a recorded run.
@@ -158,6 +159,18 @@ impl Task {
                 let content = Payload::from_bytes(value(id, &name, len));
                 let set = self.store.set(&key(&name), content, Precondition::none()).await;
                 self.ended(id, set, "set");
+            }
+            Step::Upload(name, len, end) => {
+                let id = self.next + 1;
+                let uploaded = Uploaded::new(&self.store, id, &name, len).await;
+                let Some(uploaded) = self.allow(uploaded, "upload parts") else { return };
+                if end == End::Completed {
+                    let id = self.begin(&[(name, Some(len))]);
+                    let completed = uploaded.end(&self.store, end).await;
+                    self.ended(id, completed, "complete an upload");
+                } else {
+                    self.allow(uploaded.end(&self.store, end).await, "end an upload");
+                }
             }
             Step::Erase(name) => {
                 let id = self.begin(&[(name.clone(), None)]);
