@@ -1,11 +1,8 @@
 //! Whole listings, read page by page.
 
-use futures::{Stream, TryStreamExt, stream};
+use futures::{Stream, stream};
 
-use crate::{
-    Entry, KeyCount, ListableStore, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, PageRequest, Prefix, Scan, ScanPage, Scanned,
-    StoreError,
-};
+use crate::{Entry, KeyCount, ListableStore, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, PageRequest, Prefix, StoreError};
 
 /// Streams all keys below `prefix`, reading page by page as the stream is polled.
 pub fn list_all<'s, S>(
@@ -47,32 +44,4 @@ pub async fn count_keys<S: ListableStore + ?Sized>(store: &S, prefix: &Prefix) -
             return Ok(KeyCount { count: count as u64, exact: cursor.is_none() });
         }
     }
-}
-
-/// A page of a scan from the listing of all keys below its parent prefix, of those before the page too.
-pub(crate) async fn scan_by_pages<S: ListableStore + ?Sized>(store: &S, scan: &Scan) -> Result<ScanPage, StoreError> {
-    let (mut page, mut from) = (ScanPage::default(), scan.start());
-    let Some(parent) = scan.parent() else { return Ok(page) };
-    let mut entries = std::pin::pin!(list_all(store, &parent));
-    while let Some(entry) = entries.try_next().await? {
-        let key = entry.key.as_str();
-        if key < from.as_str() {
-            continue;
-        }
-        if !scan.contains(&entry.key) {
-            break;
-        }
-        if page.entries.len() == scan.limit() {
-            page.more = true;
-            break;
-        }
-        match scan.folded(key) {
-            Some(prefix) => {
-                from = prefix.upper_bound().unwrap_or_default();
-                page.entries.push(Scanned::Prefix(prefix));
-            }
-            None => page.entries.push(Scanned::Key(entry)),
-        }
-    }
-    Ok(page)
 }

@@ -19,8 +19,9 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId, Scan, ScanPage,
-    ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark, list::scan_by_pages,
+    KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId,
+    Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark,
+    list::scan_by_pages,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -131,6 +132,37 @@ pub trait ListableStore: Send + Sync {
     /// Lists all keys.
     async fn list(&self, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.list_prefix(&Prefix::root(), page).await
+    }
+}
+
+/// A page of a scan from the listing of all keys below its parent prefix, of those before the page too.
+pub(crate) async fn scan_by_pages<S: ListableStore + ?Sized>(store: &S, scan: &Scan) -> Result<ScanPage, StoreError> {
+    let (mut page, mut from) = (ScanPage::default(), scan.start());
+    let Some(parent) = scan.parent() else { return Ok(page) };
+    let mut request = PageRequest::first(MAX_PAGE_ENTRIES);
+    loop {
+        let KeyPage { keys, cursor } = store.list_prefix(&parent, request).await?;
+        for entry in keys {
+            if entry.key.as_str() < from.as_str() {
+                continue;
+            }
+            if !scan.contains(&entry.key) {
+                return Ok(page);
+            }
+            if page.entries.len() == scan.limit() {
+                page.more = true;
+                return Ok(page);
+            }
+            match scan.folded(entry.key.as_str()) {
+                Some(prefix) => {
+                    from = prefix.upper_bound().unwrap_or_default();
+                    page.entries.push(Scanned::Prefix(prefix));
+                }
+                None => page.entries.push(Scanned::Key(entry)),
+            }
+        }
+        let Some(cursor) = cursor else { return Ok(page) };
+        request = PageRequest::after(MAX_PAGE_ENTRIES, cursor);
     }
 }
 

@@ -39,7 +39,7 @@ use crate::{
     GetResult, Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MetadataCache, PageRequest,
     Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, RunId, Scan, ScanPage, ScrubStatus,
     ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash,
-    WaitTimes, Watermark, WriteableStore, list::scan_by_pages,
+    WaitTimes, Watermark, WriteableStore, traits::scan_by_pages,
 };
 
 /// A store at the root, with others mounted below names.

@@ -1,6 +1,6 @@
 //! Errors of uploads.
 
-use super::{MAX_UPLOAD_NOTE_LEN, UploadId};
+use super::{id::UploadId, types::MAX_UPLOAD_NOTE_LEN};
 use crate::{Key, KeyError, MAX_PARTS, StoreError};
 
 /// An error of an operation of [`UploadStore`](super::UploadStore).

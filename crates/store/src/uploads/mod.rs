@@ -13,6 +13,7 @@ mod error;
 mod id;
 mod names;
 mod record;
+mod types;
 
 use std::time::{Duration, SystemTime};
 
@@ -22,6 +23,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 pub use self::{
     error::UploadsError,
     id::{UploadId, UploadIdError},
+    types::{
+        COMPLETION_MEMORY, Completion, MAX_UPLOAD_NOTE_LEN, NewUpload, Part, PartPage, UPLOAD_RETENTION, Upload,
+        UploadPage, UploadState, UploadsAfter,
+    },
 };
 use self::{
     names::Names,
@@ -32,69 +37,8 @@ use crate::{
     Snapshot, Staged, StoreError, TransactionalStore, Version,
 };
 
-/// The maximum length of the owner and of the note of an upload, in bytes.
-pub const MAX_UPLOAD_NOTE_LEN: usize = 128;
-/// The time for which a completed upload is known, so that completing it can be repeated.
-pub const COMPLETION_MEMORY: Duration = Duration::from_secs(24 * 3600);
-/// The time after which an upload without new parts counts as abandoned.
-pub const UPLOAD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
-
 /// The number of keys that a sweep lists at a time.
 const SWEEP_PAGE: usize = 1000;
-
-/// A new upload.
-#[derive(Clone, Debug, Default)]
-pub struct NewUpload {
-    /// The attributes that the value gets. Their checksum is that of [`Completion::checksum`].
-    pub attributes: Attributes,
-    /// Who begins it, for the caller to compare: at most [`MAX_UPLOAD_NOTE_LEN`] bytes.
-    pub owner: String,
-    /// What the caller needs to know when it goes on, such as the algorithm of checksums: as long as the owner.
-    pub note: String,
-}
-
-/// An upload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upload {
-    /// The key that its value gets.
-    pub key: Key,
-    /// The id.
-    pub id: UploadId,
-    /// Whether it is under way.
-    pub state: UploadState,
-    /// Who began it.
-    pub owner: String,
-    /// What its maker noted.
-    pub note: String,
-    /// When it was begun, or completed.
-    pub since: SystemTime,
-    /// The attributes that the value gets; none of a completed upload.
-    pub attributes: Attributes,
-}
-
-/// The state of an upload that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UploadState {
-    /// It takes parts.
-    Begun,
-    /// It was completed in the last [`COMPLETION_MEMORY`].
-    Completed,
-}
-
-/// A part of an upload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The number, from 1 to [`MAX_PARTS`].
-    pub number: u32,
-    /// The size in bytes.
-    pub size: u64,
-    /// The version, which changes when the part is uploaded again.
-    pub version: Version,
-    /// The time of its upload.
-    pub modified: SystemTime,
-    /// The checksum that it was put with.
-    pub checksum: Option<Checksum>,
-}
 
 /// A part whose bytes are stored, and which the upload does not have yet.
 #[derive(Clone, Debug)]
@@ -103,46 +47,6 @@ pub struct StagedPart {
     upload: Version,
     number: u32,
     staged: Staged,
-}
-
-/// Parts in the order of their numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartPage {
-    /// The parts.
-    pub parts: Vec<Part>,
-    /// True if there are more, after the last one.
-    pub more: bool,
-}
-
-/// Uploads that are under way, in the order of their keys and ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UploadPage {
-    /// The uploads.
-    pub uploads: Vec<Upload>,
-    /// True if there are more, after the last one.
-    pub more: bool,
-}
-
-/// Where a page of uploads begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UploadsAfter<'a> {
-    /// At the first.
-    Nothing,
-    /// After all uploads of keys up to this text.
-    Key(&'a str),
-    /// After an upload of a key.
-    Upload(&'a str, UploadId),
-}
-
-/// What an upload is completed with.
-#[derive(Clone, Debug, Default)]
-pub struct Completion<'a> {
-    /// The parts whose bytes the value has, in ascending order of their numbers, with the versions that they must have.
-    pub parts: &'a [(u32, Version)],
-    /// The condition on the key.
-    pub precondition: Precondition,
-    /// The checksum of the value; see [`Checksum::joined`].
-    pub checksum: Option<Checksum>,
 }
 
 /// Uploads values in parts, which become one value in one commit.

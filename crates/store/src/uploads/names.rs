@@ -1,6 +1,6 @@
 //! The hidden keys of an upload.
 
-use super::{UploadId, UploadsAfter, UploadsError};
+use super::{error::UploadsError, id::UploadId, types::UploadsAfter};
 use crate::{Key, MAX_PARTS, Prefix, Scan, key::SEPARATOR};
 
 /// The texts with which the hidden keys of uploads and of completed uploads begin.

@@ -10,7 +10,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{MAX_UPLOAD_NOTE_LEN, UploadsError, names::Names};
+use super::{error::UploadsError, names::Names, types::MAX_UPLOAD_NOTE_LEN};
 use crate::{Corruption, StoreError, Version};
 
 /// What is known of an upload beside its attributes.
