@@ -50,7 +50,7 @@ pub(super) async fn values_of_every_size_keep_their_attributes(store: impl Stora
     assert_attributes(&store, "plain", &Attributes::NONE).await;
 }
 
-pub(super) async fn the_largest_attributes_are_kept(store: impl Storage) {
+pub(super) async fn the_largest_attributes_are_returned(store: impl Storage) {
     let len = MAX_METADATA_LEN / MAX_METADATA_FIELDS - 3;
     let metadata = (0..MAX_METADATA_FIELDS).map(|number| (format!("{number:03}"), "x".repeat(len))).collect();
     let fields = AttributeFields { metadata, ..attributes(4).fields() };

@@ -371,7 +371,7 @@ pub(super) async fn uploads_persist_between_all_steps<F: Reopen<Store: Transacti
     drop((store, fixture));
 }
 
-/// Lets the syncs of each step fail, and goes on after that.
+/// Lets the syncs of a completion fail, and completes the upload after that.
 pub(super) async fn a_failed_completion_is_whole_or_absent<F>(factory: &F)
 where
     F: FaultInjection + Factory<Store: TransactionalStore>,

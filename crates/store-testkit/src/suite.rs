@@ -102,7 +102,7 @@ macro_rules! conformance_checks {
             fresh write::erase_prefix_of_the_root_erases_all [Writes Listings];
             fresh write::a_new_store_is_writable [Writes Listings];
             fresh attributes::values_of_every_size_keep_their_attributes [Writes Attributes];
-            fresh attributes::the_largest_attributes_are_kept [Writes Attributes];
+            fresh attributes::the_largest_attributes_are_returned [Writes Attributes];
             fresh attributes::a_set_replaces_attributes [Writes Attributes];
             fresh upload::payloads_may_have_chunks_of_any_size [Writes Listings];
             fresh upload::an_aborted_payload_changes_nothing [Writes Listings];

@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// The maximum length of a key, in bytes of UTF-8.
 pub const MAX_KEY_LEN: usize = 1024;
-/// That of a hidden key, which may contain another key.
+/// The maximum length of a hidden key, which may contain another key.
 const MAX_HIDDEN_LEN: usize = MAX_KEY_LEN + 64;
 /// The first character of a hidden key.
 const HIDDEN: char = '\u{3}';

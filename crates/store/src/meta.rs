@@ -13,7 +13,7 @@ pub struct ValueMeta {
     pub version: Version,
     /// The time of the set, in milliseconds.
     pub modified: SystemTime,
-    /// The attributes. Those of listed values may be left out: [`head`](crate::ReadableStore::head) and
+    /// The attributes. A listing may leave them out: [`head`](crate::ReadableStore::head) and
     /// [`get`](crate::ReadableStore::get) have them.
     pub attributes: Attributes,
 }

@@ -66,7 +66,7 @@ impl Scan {
         Self { prefix: prefix.into(), after: after.into(), fold, limit, keys: Keys::Visible }
     }
 
-    /// A scan of the hidden keys whose texts begin with that of a key or prefix, after another text.
+    /// A scan of the hidden keys whose texts begin with the text of a key or prefix, after another text.
     pub(crate) fn hidden(prefix: String, after: String, limit: usize) -> Self {
         Self { prefix, after, fold: Fold::Nothing, limit, keys: Keys::Hidden }
     }

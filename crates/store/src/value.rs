@@ -113,7 +113,7 @@ impl Staged {
         Self { attributes, ..self }
     }
 
-    /// The attributes that the value gets: those of its payload by default.
+    /// The attributes that the value gets: by default the attributes of its payload.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }

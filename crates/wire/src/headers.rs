@@ -16,7 +16,7 @@ pub const VALUE_CONTENT_TYPE: HeaderName = HeaderName::from_static("zarr-content
 pub const VALUE_CONTENT_ENCODING: HeaderName = HeaderName::from_static("zarr-content-encoding");
 /// The checksum that a value was set with.
 pub const CHECKSUM: HeaderName = HeaderName::from_static("zarr-checksum");
-/// The beginning of the names of headers with the metadata that a value was set with.
+/// The prefix of the names of headers with the metadata that a value was set with.
 pub const META_PREFIX: &str = "zarr-meta-";
 /// The data type of an answer's elements, see [`array::data_type`](crate::array::data_type).
 pub const DATA_TYPE: HeaderName = HeaderName::from_static("zarr-data-type");

@@ -12,7 +12,7 @@ use crate::{
     regular_file,
 };
 
-/// The format of a store in which values have attributes, or uploads were begun. A store gets it with the first of them,
+/// The format of a store in which values have attributes, or which has had uploads. A store gets it with the first of them,
 /// so that earlier programs open all others.
 const FORMAT_WITH_ATTRIBUTES: u32 = 3;
 /// The format of other stores.

@@ -1,4 +1,4 @@
-//! The checksum of joined parts from those of the parts.
+//! The checksum of joined parts from the checksums of the parts.
 
 use super::{Checksum, ChecksumAlgorithm, ChecksumKind};
 
@@ -66,7 +66,7 @@ impl Crc {
         1 << (self.bits - 1)
     }
 
-    /// The product of two polynomials modulo that of the CRC.
+    /// The product of two polynomials modulo the polynomial of the CRC.
     fn product(self, one: u64, mut other: u64) -> u64 {
         let (mut product, mut bit) = (0, self.one());
         while bit > 0 {

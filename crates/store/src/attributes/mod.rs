@@ -1,4 +1,4 @@
-//! Attributes of values: what their writers say about them beside the bytes.
+//! Attributes of values: what their writers say about them in addition to the bytes.
 
 mod bytes;
 mod checksum;

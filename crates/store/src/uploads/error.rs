@@ -6,7 +6,7 @@ use crate::{Key, KeyError, MAX_PARTS, StoreError};
 /// An error of an operation of [`UploadStore`](super::UploadStore).
 #[derive(Debug, thiserror::Error)]
 pub enum UploadsError {
-    /// There is no such upload: it was never begun, or has ended.
+    /// There is no such upload: it never existed, or has ended.
     #[error("{key} has no upload {id}")]
     NotFound {
         /// The key.

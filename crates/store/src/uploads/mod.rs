@@ -236,7 +236,7 @@ pub trait UploadStore: TransactionalStore {
         }
     }
 
-    /// Ends the uploads to which nothing was added for the time `abandoned`, and forgets those that were completed before
+    /// Ends the uploads to which nothing was added for the time `abandoned`, and removes the notes of uploads completed before
     /// [`COMPLETION_MEMORY`]. Returns the number of uploads that were ended.
     async fn sweep_uploads(&self, abandoned: Duration) -> Result<u64, UploadsError> {
         let now = SystemTime::now();

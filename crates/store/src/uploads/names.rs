@@ -19,7 +19,7 @@ impl Names {
         Self { key: key.clone(), id }
     }
 
-    /// Those of the upload with this hidden key.
+    /// The hidden keys of the upload with this one.
     pub(super) fn of_upload(hidden: &str) -> Option<Self> {
         let (key, id) = hidden.strip_prefix(UPLOADS)?.rsplit_once(SEPARATOR)?;
         Some(Self { key: Key::parse(key).ok()?, id: id.parse().ok()? })

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{error::UploadsError, names::Names, types::MAX_UPLOAD_NOTE_LEN};
 use crate::{Corruption, StoreError, Version};
 
-/// What is known of an upload beside its attributes.
+/// What is known of an upload in addition to its attributes.
 pub(super) struct UploadRecord {
     pub(super) owner: String,
     pub(super) note: String,
@@ -32,7 +32,7 @@ pub(super) struct CompletedRecord {
 #[error("the record of the upload is damaged")]
 struct Damaged;
 
-/// Tells lists of parts apart.
+/// A hash that differs between lists of parts.
 pub(super) fn digest_of(parts: &[(u32, Version)]) -> u128 {
     let mut hash = Xxh3::new();
     for (number, version) in parts {
@@ -70,8 +70,8 @@ impl UploadRecord {
 impl CompletedRecord {
     pub(super) fn encode(&self) -> Bytes {
         // Both were bounded when the upload was begun.
-        let begun = UploadRecord::encode(&self.upload.owner, &self.upload.note).unwrap_or_default();
-        let mut bytes = BytesMut::from(&*begun);
+        let upload = UploadRecord::encode(&self.upload.owner, &self.upload.note).unwrap_or_default();
+        let mut bytes = BytesMut::from(&*upload);
         bytes.put_u128(self.digest);
         bytes.put_u128(self.version.map_or(0, Version::as_u128));
         bytes.freeze()

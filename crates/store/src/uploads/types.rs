@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::id::UploadId;
 use crate::{Attributes, Checksum, Key, Precondition, Version};
 
-/// The maximum length of the owner and of the note of an upload, in bytes.
+/// The maximum length of an upload's owner, and of its note, in bytes.
 pub const MAX_UPLOAD_NOTE_LEN: usize = 128;
 /// The time for which a completed upload is known, so that completing it can be repeated.
 pub const COMPLETION_MEMORY: Duration = Duration::from_secs(24 * 3600);
@@ -15,11 +15,11 @@ pub const UPLOAD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A new upload.
 #[derive(Clone, Debug, Default)]
 pub struct NewUpload {
-    /// The attributes that the value gets. Their checksum is that of [`Completion::checksum`].
+    /// The attributes that the value gets. Their checksum is [`Completion::checksum`].
     pub attributes: Attributes,
     /// Who begins it, for the caller to compare: at most [`MAX_UPLOAD_NOTE_LEN`] bytes.
     pub owner: String,
-    /// What the caller needs to know when it goes on, such as the algorithm of checksums: as long as the owner.
+    /// What the caller needs to know when it continues, such as the algorithm of checksums: as long as the owner.
     pub note: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Upload {
     pub owner: String,
     /// What its maker noted.
     pub note: String,
-    /// When it was begun, or completed.
+    /// When it started, or was completed.
     pub since: SystemTime,
     /// The attributes that the value gets; none of a completed upload.
     pub attributes: Attributes,

@@ -5,9 +5,9 @@ use zarrd_wire::snapshot::SnapshotIntent;
 
 /// The newest format of backups.
 pub(super) const FORMAT: u32 = FORMAT_WITH_ATTRIBUTES;
-/// That of a backup whose values have attributes, which earlier programs would lose.
+/// The format of a backup whose values have attributes, which earlier programs would lose.
 pub(super) const FORMAT_WITH_ATTRIBUTES: u32 = 2;
-/// That of other backups, and of the directory.
+/// The format of other backups, and of the directory.
 pub(super) const PLAIN_FORMAT: u32 = 1;
 
 /// A backup that is complete.
