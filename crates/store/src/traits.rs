@@ -21,7 +21,6 @@ use crate::{
     ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId,
     Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark,
-    list::scan_by_pages,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
