@@ -127,12 +127,12 @@ impl Arrays {
         self.0.cache.capacity()
     }
 
-    /// The size of the cached results of reductions, in bytes of memory.
+    /// The size of the cached results of reductions, statistics and slices, in bytes of memory.
     pub fn result_cache_used(&self) -> u64 {
         self.0.results.used()
     }
 
-    /// The capacity of the cache of results of reductions, in bytes.
+    /// The capacity of the cache of results, in bytes.
     pub fn result_cache_capacity(&self) -> u64 {
         self.0.results.capacity()
     }

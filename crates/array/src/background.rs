@@ -14,6 +14,7 @@
 //! runtime has a single thread, or if the operating system has no thread priorities, requests stay where they are.
 
 use std::{
+    cell::Cell,
     future::{Future, pending, poll_fn},
     num::NonZeroUsize,
     panic::resume_unwind,
@@ -38,7 +39,7 @@ pub(crate) const NAME: &str = "zarrd-background";
 
 /// The increment of the threads' nice value: if cores are short, the operating system's scheduler gives them a
 /// ninth of what it gives to others.
-const NICER: i32 = 10;
+pub(crate) const NICER: i32 = 10;
 
 /// The same for connections of callers that have many: a third.
 const CROWD_NICER: i32 = 5;
@@ -63,6 +64,11 @@ static CLIENTS: AtomicUsize = AtomicUsize::new(0);
 /// Permits for [short jobs](run_short): as many as processors.
 static SHORT_JOBS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)));
+
+thread_local! {
+    /// The increment of the current thread's nice value, from its runtime.
+    static THREAD_NICER: Cell<i32> = const { Cell::new(0) };
+}
 
 task_local! {
     /// True once the current request has called [`leave`].
@@ -137,6 +143,11 @@ impl Drop for ConnectedClient {
     }
 }
 
+/// The increment of the current thread's nice value: 0 for a thread of normal priority.
+pub(crate) fn nicer() -> i32 {
+    THREAD_NICER.get()
+}
+
 /// Runs a blocking job on a thread of low priority.
 pub(crate) fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     match background() {
@@ -166,9 +177,13 @@ fn shared(runtime: &'static LazyLock<Option<Runtime>>) -> Option<&'static Handle
 
 /// A runtime whose threads have a lower priority than the program; `None` if it cannot start them.
 fn runtime(name: &str, nicer: i32) -> Option<Runtime> {
+    let lower = lower_priority(nicer);
+    let start = move || {
+        THREAD_NICER.set(nicer);
+        lower();
+    };
     // Stores connect to their servers from wherever a request runs.
-    let runtime =
-        Builder::new_multi_thread().thread_name(name).on_thread_start(lower_priority(nicer)).enable_all().build();
+    let runtime = Builder::new_multi_thread().thread_name(name).on_thread_start(start).enable_all().build();
     runtime.inspect_err(|error| tracing::warn!(%error, name, "no threads of low priority")).ok()
 }
 

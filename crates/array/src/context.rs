@@ -26,7 +26,7 @@ use crate::{
         account::Account,
         caller::{Caller, Usage},
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
-        pool::{PartitionedPool, Rejection, RequestSize},
+        pool::{PartitionedPool, PoolPermit, Rejection, RequestSize},
     },
     metadata::{commit_queue::SharedCommits, copy_update::RemovedCopies},
     node::cache::NodeCache,
@@ -34,6 +34,7 @@ use crate::{
     purpose::{Purpose, VersionSource},
     result_cache::ResultCache,
     rights::NodeRights,
+    running_decodes::RunningDecodes,
     unavailable_mounts::UnavailableMounts,
 };
 
@@ -75,9 +76,11 @@ pub(crate) struct Context {
     first_requests: Option<KeyTurns>,
     pub(crate) options: Options,
     pub(crate) cache: Arc<ChunkCache>,
+    /// The chunks that are being decoded.
+    pub(crate) decodes: Arc<RunningDecodes>,
     /// Resolved arrays, so that documents are parsed once for each version.
     pub(crate) nodes: Arc<NodeCache>,
-    /// Results of reductions.
+    /// Results of reductions, statistics and slices.
     pub(crate) results: Arc<ResultCache>,
     /// Decoded coordinates.
     pub(crate) coordinates: Arc<CoordinateCache>,
@@ -119,6 +122,7 @@ impl Context {
             store,
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
+            decodes: Arc::default(),
             nodes: Arc::default(),
             results: Arc::new(ResultCache::new(options.result_cache)),
             coordinates: Arc::default(),
@@ -265,17 +269,14 @@ impl Context {
         steps: u64,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        let class = if steps <= SMALL_JOB_STEPS { RequestSize::Small } else { RequestSize::Large };
+        self.thread(steps).await?.run(work).await
+    }
+
+    /// Waits for a thread for a job of `steps`.
+    pub(crate) async fn thread(&self, steps: u64) -> Result<JobThread, ArrayError> {
+        let class = size_class(steps);
         let permit = self.threads.take(self.caller(), 1, class, THREAD_TIMEOUT).await.map_err(ArrayError::from)?;
-        let work = move || {
-            let _permit = permit;
-            work()
-        };
-        let job = match class {
-            RequestSize::Small => tokio::task::spawn_blocking(work),
-            RequestSize::Large => background::spawn_blocking(work),
-        };
-        job.await.map_err(|_| ArrayError::ShuttingDown)?
+        Ok(JobThread { permit, class })
     }
 
     /// Runs a job of `steps`: at once if it is short, else on the blocking pool as
@@ -342,6 +343,44 @@ impl Context {
     fn caller(&self) -> Caller {
         self.claim.as_ref().map_or(Caller::UNKNOWN, Claim::caller)
     }
+}
+
+/// A thread of the blocking pool for one job.
+#[derive(Debug)]
+pub(crate) struct JobThread {
+    permit: PoolPermit,
+    class: RequestSize,
+}
+
+impl JobThread {
+    /// Runs the job, which goes on if the future is dropped.
+    pub(crate) async fn run<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
+        self,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let Self { permit, class } = self;
+        let work = move || {
+            let _permit = permit;
+            work()
+        };
+        let job = match class {
+            RequestSize::Small => tokio::task::spawn_blocking(work),
+            RequestSize::Large => background::spawn_blocking(work),
+        };
+        job.await.map_err(|_| ArrayError::ShuttingDown)?
+    }
+}
+
+/// The increment of the nice value of a thread that runs a job of `steps` for the current task.
+pub(crate) fn job_nicer(steps: u64) -> i32 {
+    match size_class(steps) {
+        RequestSize::Small => background::nicer(),
+        RequestSize::Large => background::NICER,
+    }
+}
+
+fn size_class(steps: u64) -> RequestSize {
+    if steps <= SMALL_JOB_STEPS { RequestSize::Small } else { RequestSize::Large }
 }
 
 /// Polls a future that keeps its worker busy for long: other tasks of the same worker move to another thread. A runtime

@@ -26,7 +26,7 @@
 //!
 //! # Modules
 //!
-//! Arrows point one way: `error`, `options`, `purpose`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve`
+//! Arrows point one way: `error`, `options`, `purpose`, `background` ← `memory`, `locks`, `cache`, `running_decodes`, `node` ← `context` ← `resolve`
 //! ← `metadata` ← `read`, `write` ← `hierarchy`, `chunk_map` ← `map`, `dataset` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
@@ -56,6 +56,8 @@ mod result;
 mod result_cache;
 mod retry;
 mod rights;
+mod running_decodes;
+mod shared_slice;
 mod unavailable_mounts;
 mod work;
 mod write;

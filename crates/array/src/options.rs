@@ -9,7 +9,8 @@ pub struct Options {
     pub max_memory: u64,
     /// The capacity of the cache of decoded chunks, in bytes; 0 disables it.
     pub cache_capacity: u64,
-    /// The capacity of the cache of results of reductions, in bytes; 0 disables it.
+    /// The capacity of the cache of results of reductions, statistics and slices of much larger parts of an array, in bytes;
+    /// 0 disables it.
     pub result_cache: u64,
     /// The most chunks that one read may touch.
     pub max_chunks: u64,

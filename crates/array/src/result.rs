@@ -28,6 +28,7 @@ use crate::{
     memory::claim::Permit,
     read::{array_read::ArrayRead, cost::ReadCost, metrics::ReadMetrics},
     reduce::run::ReducedRead,
+    shared_slice::SharedSlice,
     work::NOMINAL_ELEMENT_SIZE,
 };
 
@@ -326,7 +327,10 @@ impl ArrayResult {
             }
             Source::Labels { labels, .. } => return stream::iter([Ok(labels)]).boxed(),
         };
-        let stored: BoxStream<'static, _> = read.into_stream().boxed();
+        let stored: BoxStream<'static, _> = match SharedSlice::of(read) {
+            Ok(shared) => shared.into_stream().boxed(),
+            Err(read) => read.into_stream().boxed(),
+        };
         match joined {
             Some(texts) => mapped(as_texts(stored, texts), maps),
             None => mapped(stored, maps),

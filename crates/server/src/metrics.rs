@@ -52,6 +52,7 @@ struct Instruments {
     threads: SharedResource,
     decoded: Counter<u64, AtomicU64>,
     cached: Counter<u64, AtomicU64>,
+    shared: Counter<u64, AtomicU64>,
     cache_capacity: Gauge<i64, AtomicI64>,
     cache_used: Gauge<i64, AtomicI64>,
     result_cache_capacity: Gauge<i64, AtomicI64>,
@@ -116,6 +117,7 @@ impl Metrics {
             threads: SharedResource::default(),
             decoded: Counter::default(),
             cached: Counter::default(),
+            shared: Counter::default(),
             cache_capacity: Gauge::default(),
             cache_used: Gauge::default(),
             result_cache_capacity: Gauge::default(),
@@ -160,6 +162,8 @@ impl Metrics {
         );
         let cached = instruments.cached.clone();
         registry.register("array_chunks_cached", "Chunks served from the cache of decoded chunks", cached);
+        let shared = instruments.shared.clone();
+        registry.register("array_chunks_shared", "Chunks that another read was decoding", shared);
         let dropped = logs.dropped().clone();
         registry.register("log_lines_dropped", "Lines of the access log and the audit log that were lost", dropped);
         registry.register_collector(Box::new(QueueWaits(queues)));
@@ -194,10 +198,11 @@ impl Metrics {
         self.instruments.received.inc_by(bytes);
     }
 
-    /// Counts decoded and cached chunks of a read.
+    /// Counts decoded, cached and shared chunks of a read.
     pub(crate) fn record_read(&self, stats: zarrd_array::ReadStats) {
         self.instruments.decoded.inc_by(stats.decoded);
         self.instruments.cached.inc_by(stats.cached);
+        self.instruments.shared.inc_by(stats.shared);
     }
 
     /// Sets the values of the store, the space of its file system, and the state of its scrub.

@@ -48,6 +48,11 @@ impl Account {
         Ok(permit.split(beside))
     }
 
+    /// True if nothing is reserved.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.permit.is_none()
+    }
+
     /// Takes more if it is free; false if it is not, or if nothing is reserved yet.
     pub(crate) fn try_more(&mut self, bytes: u64) -> bool {
         self.permit.as_mut().is_some_and(|permit| permit.try_grow(bytes).is_ok())

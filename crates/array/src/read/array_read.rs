@@ -127,6 +127,12 @@ impl ArrayRead {
         Ok(self.prepared.memory.reserve_with_extra(options, bytes).await?)
     }
 
+    /// Reserves the minimum memory of the read.
+    pub(crate) async fn reserve(&mut self) -> Result<(), ArrayError> {
+        let least = self.prepared.memory.min_bytes(&self.source.context.options);
+        Ok(self.prepared.memory.account.reserve(least).await?)
+    }
+
     /// Narrows the read to a range of its elements, counted in C order, and the few more that it takes to begin and end
     /// there. Returns the index of the first element of the [stream](Self::into_stream). All other properties stay
     /// those of the full selection.

@@ -126,6 +126,7 @@ impl Assembly {
         parallel: usize,
         memory: JobMemory,
     ) -> Self {
+        source.start_scan();
         Self {
             cached: Arc::new(CachedUnits::new(parallel, source.context.cores)),
             source,

@@ -7,7 +7,7 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use zarrd_codec::Elements;
 
-use super::{context::ReadContext, job::DecodeUnit, sink::ElementSink};
+use super::{context::ReadContext, sink::ElementSink, unit::DecodeUnit};
 use crate::error::ArrayError;
 
 /// The decoded bytes after which a writer lets the jobs of others have its thread.

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::{
     context::ReadContext,
     encoded_chunk::EncodedChunk,
-    job::{DecodeUnit, Job},
+    job::Job,
     limits::{MAX_DISTANT_FETCH, MAX_DISTANT_GAP, MAX_PARTIAL_FETCH},
+    unit::DecodeUnit,
 };
 
 /// The most parts of one value that are coalesced together.

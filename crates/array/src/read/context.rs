@@ -1,6 +1,10 @@
 //! The context that all jobs of one read share.
 
-use std::{ops::Range, sync::Arc, time::Instant};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use bytes::Bytes;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,6 +23,7 @@ use crate::{
     error::ArrayError,
     grid::projection::ElementSelection,
     node::array::Array,
+    running_decodes::Scan,
     work::WorkBudget,
 };
 
@@ -37,7 +42,13 @@ pub(crate) struct ReadContext {
     pub(crate) chunks: u64,
     /// True if decoded chunks are cached: not if they could not be there when the read is repeated, and not if many are
     /// kept by its caller.
-    pub(crate) caching: bool,
+    caching: bool,
+    /// True if the chunks are cached as long as another read scans the array.
+    scanning: bool,
+    /// The scan, once it runs.
+    scan: OnceLock<Scan>,
+    /// The bytes that are decoded, about.
+    pub(crate) decoded_len: u128,
     /// The work that the read may do.
     pub(crate) work_budget: WorkBudget,
 }
@@ -54,9 +65,37 @@ impl ReadContext {
         let chunks = found.touched;
         let largest = context.cache.largest_read();
         let largest = if prepared.keeps_elements() { largest.min(MAX_KEPT_TWICE) } else { largest };
-        let caching = prepared.decoded_len(&array, found)? <= u128::from(largest);
-        let (store, metrics) = (context.guarantees_at(array.path()), ReadMetrics::default());
-        Ok(Self { array, snapshot, context, store, metrics, chunks, caching, work_budget: work })
+        let decoded_len = prepared.decoded_len(&array, found)?;
+        let caching = decoded_len <= u128::from(largest);
+        let scanning = !caching && largest > 0 && !prepared.keeps_elements();
+        let (store, metrics, scan) = (context.guarantees_at(array.path()), ReadMetrics::default(), OnceLock::new());
+        Ok(Self {
+            array,
+            snapshot,
+            context,
+            store,
+            metrics,
+            chunks,
+            caching,
+            scanning,
+            scan,
+            decoded_len: found.stored_part(decoded_len),
+            work_budget: work,
+        })
+    }
+
+    /// Starts the scan, if the read is one. Other scans of the array make that its chunks are cached, and so it does for
+    /// theirs: what several reads want at the same time is worth caching, unlike what one sweeps through.
+    pub(crate) fn start_scan(&self) {
+        if self.scanning {
+            let array = || (self.array.path().clone(), self.array.metadata_hash());
+            self.scan.get_or_init(|| self.context.decodes.start_scan(array()));
+        }
+    }
+
+    /// True if decoded chunks are cached at the moment.
+    pub(crate) fn caches(&self) -> bool {
+        self.caching || self.scan.get().is_some_and(Scan::has_company)
     }
 
     /// The chunk at a position of the grid. No store is asked for it unless it may be stored under several keys.

@@ -1,29 +1,23 @@
 //! Jobs: fetch, decode, and write into a slab.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess};
-use zarrd_store::{ByteRange, CachedMeta, GetResult, Prefetch, StoreError};
+use zarrd_codec::Elements;
+use zarrd_store::{ByteRange, CachedMeta, Prefetch, StoreError};
 
 use super::{
     context::ReadContext,
+    decode::{INLINE_COPY_LIMIT, decode, is_cheap},
     encoded_chunk::EncodedChunk,
     scatter,
     sink::ElementSink,
     slab_buffer::{ScatterError, SlabBuffer},
+    unit::{DecodeKind, DecodeUnit},
 };
 use crate::{
-    cache::{CacheKind, Cached},
     error::ArrayError,
     grid::{projection::ElementSelection, strided::Strides},
 };
-
-/// The bytes up to which elements are written on the runtime's own thread, since that takes less time than a switch.
-const INLINE_COPY_LIMIT: u64 = 64 << 10;
-
-/// The same limit for uncompressed bytes that are all a read has to copy.
-const INLINE_SINGLE_COPY_LIMIT: u64 = 2 << 20;
 
 /// A job for one slab.
 #[derive(Debug)]
@@ -40,74 +34,11 @@ pub(crate) enum Job {
     },
 }
 
-/// The smallest unit that is decoded on its own.
-#[derive(Debug)]
-pub(crate) struct DecodeUnit {
-    pub(crate) kind: DecodeKind,
-    /// The range of the unit in the value.
-    pub(crate) range: Range<u64>,
-    pub(crate) shape: Vec<u64>,
-    pub(crate) selection: ElementSelection,
-}
-
-#[derive(Debug)]
-pub(crate) enum DecodeKind {
-    /// A chunk, decoded by its codec chain.
-    Chunk(Arc<CodecChain>),
-    /// Consecutive elements of an uncompressed chunk.
-    Elements(Arc<CodecChain>),
-}
-
 /// A slab being written, with its strides.
 #[derive(Debug)]
 pub(crate) struct SlabWriter {
     pub(crate) buffer: SlabBuffer,
     pub(crate) strides: Strides,
-}
-
-impl DecodeUnit {
-    /// The decoded size in bytes; for variable length, the stored size.
-    pub(crate) fn decoded_len(&self) -> u64 {
-        let stored = self.range.end - self.range.start;
-        match &self.kind {
-            DecodeKind::Chunk(chain) => chain.representation().fixed_size().unwrap_or(stored),
-            DecodeKind::Elements(_) => stored,
-        }
-    }
-
-    /// The work of decoding it at most, in steps.
-    fn decode_work(&self) -> u64 {
-        match &self.kind {
-            DecodeKind::Chunk(chain) => chain.decode_work(self.range.end - self.range.start),
-            DecodeKind::Elements(_) => self.range.end - self.range.start,
-        }
-    }
-
-    fn chain(&self) -> &Arc<CodecChain> {
-        match &self.kind {
-            DecodeKind::Chunk(chain) | DecodeKind::Elements(chain) => chain,
-        }
-    }
-
-    /// The cached elements.
-    fn cached(&self, source: &ReadContext, part: &EncodedChunk) -> Option<Elements> {
-        let DecodeKind::Chunk(_) = &self.kind else { return None };
-        match source.cache().get(&source.cache_key(part, self.range.start, CacheKind::Chunk)?)? {
-            Cached::Chunk(elements) => Some(elements),
-            Cached::Index(_) => None,
-        }
-    }
-
-    fn is_cacheable(&self, source: &ReadContext) -> bool {
-        source.caching && matches!(&self.kind, DecodeKind::Chunk(_))
-    }
-
-    fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
-        match &self.kind {
-            DecodeKind::Chunk(chain) => chain.decode(encoded, budget),
-            DecodeKind::Elements(chain) => chain.decode_elements(encoded).map(Elements::Fixed),
-        }
-    }
 }
 
 impl Job {
@@ -255,180 +186,6 @@ async fn fill_all(
     Ok(())
 }
 
-/// Decodes the units of a range, of which `opened` is the value if it is being fetched already.
-async fn decode(
-    source: Arc<ReadContext>,
-    sink: Arc<dyn ElementSink>,
-    part: EncodedChunk,
-    units: Vec<DecodeUnit>,
-    opened: Option<GetResult>,
-) -> Result<(), ArrayError> {
-    match <[DecodeUnit; 1]>::try_from(units) {
-        Ok([unit]) if unit.is_cacheable(&source) => decode_cached(source, sink, (part, opened), unit).await,
-        Ok(one) => decode_all(source, sink, (part, opened), one.into()).await,
-        Err(units) => decode_all(source, sink, (part, opened), units).await,
-    }
-}
-
-/// True if these units only have to be copied, and are small; larger ones if the read has nothing else to do.
-fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
-    let bytes: u64 = leaves.iter().map(DecodeUnit::decoded_len).sum();
-    let limit = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };
-    bytes <= limit && leaves.iter().all(|leaf| matches!(leaf.chain().partial_access(), PartialAccess::Elements(_)))
-}
-
-/// Decodes a chunk and caches it; waits for another read that is decoding it already.
-async fn decode_cached(
-    source: Arc<ReadContext>,
-    sink: Arc<dyn ElementSink>,
-    (part, opened): (EncodedChunk, Option<GetResult>),
-    leaf: DecodeUnit,
-) -> Result<(), ArrayError> {
-    let key = source.cache_key(&part, leaf.range.start, CacheKind::Chunk);
-    let chain = leaf.chain().clone();
-    let steps = leaf.decode_work();
-    let work = source.clone();
-    let decoded = source.cached(key, async move {
-        let encoded = match opened {
-            Some(value) => work.receive(value).await?,
-            None => work.fetch(&part.key, part.range.clone()).await?,
-        };
-        let decoder = work.clone();
-        let decode = move || {
-            let (encoded, in_use) = watched(encoded);
-            let elements = decoder.measure_decode(|| chain.decode(encoded, decoder.variable_length_budget()));
-            let elements = elements.map_err(|error| decoder.chunk_error(&part, error))?;
-            decoder.spend_decode(&chain, &elements)?;
-            Ok(Cached::Chunk(if in_use() { copied(&elements) } else { elements }))
-        };
-        work.context.run_blocking(steps, decode).await
-    });
-    let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::ShuttingDown) };
-    let steps = sink.write_work(&source, &leaf.selection);
-    if steps <= INLINE_COPY_LIMIT {
-        return sink.write(&source, &leaf.shape, &leaf.selection, &elements);
-    }
-    let work = source.clone();
-    source.context.run_blocking(steps, move || sink.write(&work, &leaf.shape, &leaf.selection, &elements)).await
-}
-
-/// Decodes all units of a range.
-async fn decode_all(
-    source: Arc<ReadContext>,
-    sink: Arc<dyn ElementSink>,
-    (part, opened): (EncodedChunk, Option<GetResult>),
-    leaves: Vec<DecodeUnit>,
-) -> Result<(), ArrayError> {
-    let leaves = write_cached(&source, &sink, &part, leaves).await?;
-    let Some(range) = span(&leaves) else { return Ok(()) };
-    let encoded = match opened {
-        Some(value) => source.receive(value).await?,
-        None => source.fetch(&part.key, range.clone()).await?,
-    };
-    let write_work = leaves.iter().map(|leaf| sink.write_work(&source, &leaf.selection)).fold(0, u64::saturating_add);
-    let light = is_cheap(&source, &leaves) && write_work <= INLINE_SINGLE_COPY_LIMIT;
-    let steps = leaves.iter().map(DecodeUnit::decode_work).fold(0, u64::saturating_add);
-    let work = source.clone();
-    let all = move || {
-        let last = leaves.len().saturating_sub(1);
-        let shared = leaves.iter().any(|leaf| leaf.is_cacheable(&work)).then(|| encoded.clone());
-        let mut encoded = Some(encoded);
-        leaves.iter().enumerate().try_for_each(|(index, leaf)| {
-            let undecodable = |error| work.chunk_error(&part, error);
-            let all = if index == last { encoded.take() } else { encoded.clone() };
-            let stored = all.and_then(|all| slice_fetched(&all, &range, &leaf.range));
-            let stored = stored.ok_or_else(|| undecodable(out_of_bounds()))?;
-            // The decoder of the last unit frees what it no longer needs.
-            let elements =
-                work.measure_decode(|| leaf.decode(stored, work.variable_length_budget())).map_err(undecodable)?;
-            work.spend_decode(leaf.chain(), &elements)?;
-            if leaf.is_cacheable(&work)
-                && let Some(key) = work.cache_key(&part, leaf.range.start, CacheKind::Chunk)
-            {
-                let shared = shared.as_ref().is_some_and(|fetched| is_part_of(&elements, fetched));
-                work.cache().insert(key, Cached::Chunk(if shared { copied(&elements) } else { elements.clone() }));
-            }
-            sink.write(&work, &leaf.shape, &leaf.selection, &elements)
-        })
-    };
-    if light { all() } else { source.context.run_blocking(steps, all).await }
-}
-
-/// Writes the units that are cached; returns the others.
-async fn write_cached(
-    source: &Arc<ReadContext>,
-    sink: &Arc<dyn ElementSink>,
-    part: &EncodedChunk,
-    leaves: Vec<DecodeUnit>,
-) -> Result<Vec<DecodeUnit>, ArrayError> {
-    let (mut left, mut cached, mut steps) = (Vec::with_capacity(leaves.len()), Vec::new(), 0_u64);
-    for leaf in leaves {
-        match leaf.cached(source, part) {
-            Some(elements) => {
-                source.metrics.cached();
-                steps = steps.saturating_add(sink.write_work(source, &leaf.selection));
-                cached.push((leaf, elements));
-            }
-            None => left.push(leaf),
-        }
-    }
-    let (work, sink) = (source.clone(), sink.clone());
-    let write = move || {
-        cached.iter().try_for_each(|(leaf, elements)| sink.write(&work, &leaf.shape, &leaf.selection, elements))
-    };
-    if steps <= INLINE_SINGLE_COPY_LIMIT {
-        write()?
-    } else {
-        source.context.run_blocking(steps, write).await?
-    }
-    Ok(left)
-}
-
-fn span(leaves: &[DecodeUnit]) -> Option<Range<u64>> {
-    let start = leaves.iter().map(|leaf| leaf.range.start).min()?;
-    let end = leaves.iter().map(|leaf| leaf.range.end).max()?;
-    Some(start..end)
-}
-
-fn slice_fetched(encoded: &Bytes, fetched: &Range<u64>, range: &Range<u64>) -> Option<Bytes> {
-    let start = usize::try_from(range.start.checked_sub(fetched.start)?).ok()?;
-    let end = usize::try_from(range.end.checked_sub(fetched.start)?).ok()?;
-    (start <= end && end <= encoded.len()).then(|| encoded.slice(start..end))
-}
-
-/// A copy of elements that are a part of what was fetched, all of which they would keep in memory.
-fn copied(elements: &Elements) -> Elements {
-    match elements {
-        Elements::Fixed(bytes) => Elements::Fixed(Bytes::copy_from_slice(bytes)),
-        Elements::Variable(_) => elements.clone(),
-    }
-}
-
-/// True if elements are a part of what was fetched.
-fn is_part_of(elements: &Elements, fetched: &Bytes) -> bool {
-    matches!(elements, Elements::Fixed(bytes) if fetched.as_ptr_range().contains(&bytes.as_ptr()))
-}
-
-/// The bytes, and a function that tells whether any of them are still in use.
-fn watched(bytes: Bytes) -> (Bytes, impl Fn() -> bool) {
-    struct Watched {
-        bytes: Bytes,
-        _user: Arc<()>,
-    }
-    impl AsRef<[u8]> for Watched {
-        fn as_ref(&self) -> &[u8] {
-            &self.bytes
-        }
-    }
-    let users = Arc::new(());
-    let watched = Watched { bytes, _user: users.clone() };
-    (Bytes::from_owner(watched), move || Arc::strong_count(&users) > 1)
-}
-
-fn out_of_bounds() -> CodecError {
-    CodecError::Malformed { codec: "sharding_indexed", reason: "a part lies outside what was fetched" }
-}
-
 impl ElementSink for SlabWriter {
     fn write(
         &self,
@@ -448,15 +205,6 @@ impl ElementSink for SlabWriter {
 }
 
 impl ReadContext {
-    /// Counts the work of a decoded unit, and fails if the budget is exceeded: an estimate does not know the size of
-    /// elements of variable length, nor that a chunk is decoded twice for lack of memory.
-    fn spend_decode(&self, chain: &CodecChain, elements: &Elements) -> Result<(), ArrayError> {
-        match (chain.partial_access(), elements) {
-            (PartialAccess::Elements(_), Elements::Fixed(bytes)) => self.work_budget.spend(bytes.len() as u64),
-            _ => self.work_budget.spend(chain.decode_work(elements.memory_size())),
-        }
-    }
-
     pub(crate) fn scatter_error(&self, error: ScatterError) -> ArrayError {
         match error {
             ScatterError::Internal => ArrayError::Misplaced { path: self.array.path().clone() },

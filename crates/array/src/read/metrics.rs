@@ -25,6 +25,8 @@ pub struct ReadStats {
     pub decoded: u64,
     /// The number that were cached.
     pub cached: u64,
+    /// The number that another read was decoding.
+    pub shared: u64,
 }
 
 #[derive(Debug, Default)]
@@ -34,18 +36,20 @@ struct Counts {
     decode: AtomicU64,
     decoded: AtomicU64,
     cached: AtomicU64,
+    shared: AtomicU64,
 }
 
 impl ReadMetrics {
     /// The metrics so far.
     pub fn stats(&self) -> ReadStats {
-        let Counts { plan, fetch, decode, decoded, cached } = &*self.0;
+        let Counts { plan, fetch, decode, decoded, cached, shared } = &*self.0;
         ReadStats {
             plan: Duration::from_nanos(plan.load(Relaxed)),
             fetch: Duration::from_nanos(fetch.load(Relaxed)),
             decode: Duration::from_nanos(decode.load(Relaxed)),
             decoded: decoded.load(Relaxed),
             cached: cached.load(Relaxed),
+            shared: shared.load(Relaxed),
         }
     }
 
@@ -64,6 +68,10 @@ impl ReadMetrics {
 
     pub(crate) fn cached(&self) {
         self.0.cached.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn shared(&self) {
+        self.0.shared.fetch_add(1, Relaxed);
     }
 }
 

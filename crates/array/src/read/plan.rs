@@ -113,6 +113,11 @@ pub(crate) struct StoredChunks {
 }
 
 impl StoredChunks {
+    /// The part of what all chunks take that is stored.
+    pub(crate) fn stored_part(&self, of_all: u128) -> u128 {
+        of_all.saturating_mul(self.stored.into()) / u128::from(self.touched.max(1))
+    }
+
     /// The values that are read.
     pub(crate) fn cost(&self) -> ReadCost {
         let stored = StoredCost { chunks: self.stored, bytes: self.bytes };
@@ -346,6 +351,19 @@ impl ReadPlan {
     /// True if the elements are retained by their reader.
     pub(crate) fn keeps_elements(&self) -> bool {
         matches!(self.cost, ConsumptionCost::Kept { .. })
+    }
+
+    /// True if the elements are the response, and are decoded by codecs instead of only copied.
+    pub(crate) fn is_decoded_for_response(&self, array: &Array) -> bool {
+        let is_decoded = |chain: &CodecChain| match chain.partial_access() {
+            PartialAccess::Full => true,
+            PartialAccess::Shard(sharding) => {
+                !matches!(sharding.inner_chain().partial_access(), PartialAccess::Elements(_))
+            }
+            PartialAccess::Elements(_) => false,
+        };
+        matches!(self.cost, ConsumptionCost::Elements)
+            && array.largest_chain().ok().flatten().is_some_and(|chain| is_decoded(&chain))
     }
 
     /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched. Of variable length, the

@@ -10,9 +10,10 @@ use super::{
     coalesce::{CoalesceLimits, FetchBatch, MAX_BATCH_PARTS},
     context::ReadContext,
     encoded_chunk::{EncodedChunk, LocatedChunk},
-    job::{DecodeKind, DecodeUnit, Job},
+    job::Job,
     lookahead::{Lookahead, PendingShard, Piece},
     shard_index::{self, IndexedShard},
+    unit::{DecodeKind, DecodeUnit},
 };
 use crate::{
     error::ArrayError,

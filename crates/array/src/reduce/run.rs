@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{Stream, stream};
+use futures::{FutureExt, Stream, future::BoxFuture, stream};
 use zarrd_codec::Elements;
 use zarrd_compute::{ComputeError, GroupGrid, Partial};
 use zarrd_meta::selection::{DimensionSelection, Region};
@@ -26,7 +27,7 @@ use crate::{
         memory::{GrantedMemory, JobMemory},
         needs::SMALL_STATE,
     },
-    result_cache::ResultKey,
+    result_cache::{Compute, ResultKey},
 };
 
 /// The steps up to which partial results are merged on the async thread.
@@ -141,14 +142,39 @@ impl ReducedRead {
         let Self { read, plan, key, .. } = *self;
         let results = read.source.context.results.clone();
         let len = plan.len().filter(|&len| len <= results.max_size()).and_then(|len| usize::try_from(len).ok());
-        let running = Running::start(read, plan);
         match key.zip(len) {
             Some((key, len)) => {
-                let compute = || async move { running.await?.into_bytes(len).await };
-                results.get_or_compute(key, compute).await.map(Elements::Fixed).map(Begun::Known)
+                let mut compute = ComputeResult { read: Some(read), plan, len };
+                results.get_or_compute(key, &mut compute).await.map(Elements::Fixed).map(Begun::Known)
             }
-            None => running.await.map(Begun::Running),
+            None => Running::start(read, plan).await.map(Begun::Running),
         }
+    }
+}
+
+/// The computation of a result of `len` bytes.
+struct ComputeResult {
+    read: Option<ArrayRead>,
+    plan: Arc<ReducePlan>,
+    len: usize,
+}
+
+#[async_trait]
+impl Compute for ComputeResult {
+    async fn prepare(&mut self) -> Result<(), ArrayError> {
+        match &mut self.read {
+            Some(read) => read.reserve().await,
+            None => Ok(()),
+        }
+    }
+
+    fn start(&mut self) -> BoxFuture<'static, Result<Bytes, ArrayError>> {
+        let (read, plan, len) = (self.read.take(), self.plan.clone(), self.len);
+        let compute = async move {
+            let read = read.ok_or(ComputeError::Internal)?;
+            Running::start(read, plan).await?.into_bytes(len).await
+        };
+        compute.boxed()
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::{hash::Hash, sync::Arc};
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use zarrd_compute::{SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsRequest, Windows};
+use futures::{FutureExt, future::BoxFuture};
+use zarrd_compute::{ComputeError, SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsRequest, Windows};
 use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::DataType,
@@ -23,7 +25,7 @@ use crate::{
         consumer::{Consumer, Consumption, ConsumptionCost, ResultCost},
         metrics::ReadMetrics,
     },
-    result_cache::ResultKey,
+    result_cache::{Compute, ResultKey},
 };
 
 /// The steps of counting an element, for each pass.
@@ -153,10 +155,10 @@ impl StatisticsRead {
     /// Computes the statistics and renders them, or returns what is cached or rendered for another request.
     pub async fn run(self, render: impl FnOnce(Statistics) -> Vec<u8> + Send + 'static) -> Result<Bytes, ArrayError> {
         let (results, key) = (self.read.source.context.results.clone(), self.key);
-        let compute = || async move { Ok(Bytes::from(render(self.compute().await?))) };
+        let mut compute = ComputeStatistics(Some((self, render)));
         match key {
-            Some(key) => results.get_or_compute(key, compute).await,
-            None => compute().await,
+            Some(key) => results.get_or_compute(key, &mut compute).await,
+            None => compute.start().await,
         }
     }
 
@@ -173,6 +175,28 @@ impl StatisticsRead {
             passes.add(partial)?;
         }
         Ok(passes.finish()?)
+    }
+}
+
+/// The computation of statistics, which are then rendered.
+struct ComputeStatistics<R>(Option<(StatisticsRead, R)>);
+
+#[async_trait]
+impl<R: FnOnce(Statistics) -> Vec<u8> + Send + 'static> Compute for ComputeStatistics<R> {
+    async fn prepare(&mut self) -> Result<(), ArrayError> {
+        match &mut self.0 {
+            Some((statistics, _)) => statistics.read.reserve().await,
+            None => Ok(()),
+        }
+    }
+
+    fn start(&mut self) -> BoxFuture<'static, Result<Bytes, ArrayError>> {
+        let statistics = self.0.take();
+        let compute = async move {
+            let (statistics, render) = statistics.ok_or(ComputeError::Internal)?;
+            Ok(Bytes::from(render(statistics.compute().await?)))
+        };
+        compute.boxed()
     }
 }
 

@@ -23,7 +23,7 @@ use zarrd_store::{Change, Key, MemoryStore, Precondition, TransactionalStore, Wr
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-fn document(shape: &[u64], chunk: &[u64], codecs: &Value, fill: u8) -> Vec<u8> {
+pub(crate) fn document(shape: &[u64], chunk: &[u64], codecs: &Value, fill: u8) -> Vec<u8> {
     json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": fill,
         "codecs": codecs,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
@@ -32,11 +32,11 @@ fn document(shape: &[u64], chunk: &[u64], codecs: &Value, fill: u8) -> Vec<u8> {
     .into_bytes()
 }
 
-fn gzip() -> Value {
+pub(crate) fn gzip() -> Value {
     json!([{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}])
 }
 
-fn encoded(codecs: &Value, elements: Vec<u8>) -> Vec<u8> {
+pub(crate) fn encoded(codecs: &Value, elements: Vec<u8>) -> Vec<u8> {
     let specs: Vec<CodecSpec> =
         codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect();
     let array =
@@ -44,7 +44,7 @@ fn encoded(codecs: &Value, elements: Vec<u8>) -> Vec<u8> {
     CodecChain::new(&specs, array).unwrap().encode(Elements::Fixed(elements.into())).unwrap().to_vec()
 }
 
-async fn commit(store: &MemoryStore, values: Vec<(&str, Vec<u8>)>) {
+pub(crate) async fn commit(store: &MemoryStore, values: Vec<(&str, Vec<u8>)>) {
     let mut changes = Vec::new();
     for (key, value) in values {
         let staged = store.stage(&Key::parse(key).unwrap(), value.into()).await.unwrap();
@@ -58,7 +58,7 @@ async fn reading(arrays: &Arrays, select: &str) -> Result<ArrayRead, ArrayError>
     arrays.read(&NodePath::parse("/a").unwrap(), None, &request, 1 << 30).await
 }
 
-async fn elements(reading: ArrayRead) -> Result<Vec<u8>, ArrayError> {
+pub(crate) async fn elements(reading: ArrayRead) -> Result<Vec<u8>, ArrayError> {
     let parts = reading.into_stream().map_ok(|part| match part {
         Elements::Fixed(bytes) => bytes.to_vec(),
         Elements::Variable(_) => panic!("elements of variable length"),

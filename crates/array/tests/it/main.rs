@@ -17,6 +17,7 @@ mod read;
 mod read_only;
 mod reductions;
 mod resolve;
+mod shared_reads;
 mod trusted;
 mod unlisted;
 mod write;

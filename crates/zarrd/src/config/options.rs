@@ -161,7 +161,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
-    /// Size of the cache of results of reductions and statistics; 0 disables it [default: 8MiB]
+    /// Size of the cache of results of reductions and statistics, and of slices of much larger parts; 0 disables it
+    /// [default: 8MiB]
     #[arg(long, env = "ZARRD_RESULT_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) result_cache: Option<ByteSize>,
