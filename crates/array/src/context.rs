@@ -353,7 +353,7 @@ pub(crate) struct JobThread {
 }
 
 impl JobThread {
-    /// Runs the job, which goes on if the future is dropped.
+    /// Runs the job, which continues if the future is dropped.
     pub(crate) async fn run<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
         self,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,

@@ -67,10 +67,10 @@ type Failure = Arc<Mutex<Option<ArrayError>>>;
 /// A request that can compute a result.
 #[async_trait]
 pub(crate) trait Compute: Send {
-    /// Waits for the memory that it takes. An error is that of the request alone.
+    /// Waits for the memory that it takes. An error concerns the request alone.
     async fn prepare(&mut self) -> Result<(), ArrayError>;
 
-    /// The computation, which goes on without the request if others wait for it. Called once at most, after
+    /// The computation, which continues without the request if others wait for it. Called once at most, after
     /// [`prepare`](Self::prepare).
     fn start(&mut self) -> BoxFuture<'static, Result<Bytes, ArrayError>>;
 }

@@ -404,7 +404,7 @@ fn is_part_of(elements: &Elements, fetched: &Bytes) -> bool {
     matches!(elements, Elements::Fixed(bytes) if fetched.as_ptr_range().contains(&bytes.as_ptr()))
 }
 
-/// The bytes, and a function that tells whether any of them are still in use.
+/// The bytes, and a function that returns true while any of them are in use.
 fn watched(bytes: Bytes) -> (Bytes, impl Fn() -> bool) {
     struct Watched {
         bytes: Bytes,

@@ -36,7 +36,7 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The bytes up to which a request passes the gate: those of indexes of shards.
+/// The bytes up to which a request passes the gate: indexes of shards have fewer.
 const SMALL: u64 = 4 << 10;
 
 /// A store whose values are returned when its gate is open.
@@ -50,7 +50,7 @@ struct Gate {
     /// The requests for values that came to the gate.
     requests: AtomicUsize,
     came: Notify,
-    /// One request of so many fails; 0 for none.
+    /// One request of this number fails; 0 for none.
     failing: AtomicU64,
 }
 
@@ -71,7 +71,7 @@ impl Gate {
         }
     }
 
-    /// Waits until so many requests came to the gate.
+    /// Waits until this number of requests came to the gate.
     async fn wait_for(&self, requests: usize) {
         let all_came = async {
             loop {
