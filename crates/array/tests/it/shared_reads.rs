@@ -52,6 +52,7 @@ struct Gate {
     came: Notify,
     /// One request of this number fails; 0 for none.
     failing: AtomicU64,
+    failed: AtomicU64,
 }
 
 struct GatedSnapshot {
@@ -66,7 +67,10 @@ impl Gate {
         self.came.notify_waiters();
         self.open.subscribe().wait_for(|open| *open).await.unwrap();
         match failing > 0 && number.is_multiple_of(failing) {
-            true => Err(StoreError::NotInSnapshot { key: key.clone() }),
+            true => {
+                self.failed.fetch_add(1, Relaxed);
+                Err(StoreError::NotInSnapshot { key: key.clone() })
+            }
             false => Ok(()),
         }
     }
@@ -139,6 +143,7 @@ async fn gated(chunks: u64, chunk: u64, codecs: &Value, element: impl Fn(u64) ->
         requests: AtomicUsize::new(0),
         came: Notify::new(),
         failing: AtomicU64::new(0),
+        failed: AtomicU64::new(0),
     };
     let (inner, gate) = (MemoryStore::new(), Arc::new(gate));
     set_array(&inner, "a", (chunks, chunk), codecs, element).await;
@@ -381,6 +386,7 @@ impl Numbers {
 /// What a request of the attack ended with.
 enum Outcome {
     Read,
+    Refused,
     Failed,
     Left,
 }
@@ -409,7 +415,7 @@ async fn a_thousand_requests_for_slices_do_not_disturb_each_other() {
                 Ok(result) => result,
                 Err(error) => {
                     assert!(kind == 0 && matches!(error, ArrayError::SelectionTooLarge { .. }), "{error}");
-                    return Outcome::Failed;
+                    return Outcome::Refused;
                 }
             };
             assert!(kind > 0, "the limit is its own");
@@ -448,14 +454,14 @@ async fn a_thousand_requests_for_slices_do_not_disturb_each_other() {
                 Err(ArrayError::Memory(MemoryError::Busy { .. } | MemoryError::TooManyRequests { .. }))
                     if kind == 1 =>
                 {
-                    Outcome::Failed
+                    Outcome::Refused
                 }
                 Err(error) => panic!("{error}"),
             }
         })
     });
     let clients: Vec<_> = clients.collect();
-    let mut counts = [0; 3];
+    let mut counts = [0_u64; 4];
     let (slow, fast): (Vec<_>, Vec<_>) = clients.into_iter().zip(0..).partition(|(_, number)| {
         let mut numbers = Numbers(*number);
         numbers.below(4);
@@ -469,8 +475,10 @@ async fn a_thousand_requests_for_slices_do_not_disturb_each_other() {
         counts[timeout(TIMEOUT, client).await.unwrap().unwrap() as usize] += 1;
     }
     let decoded: u64 = metrics.lock().iter().map(|metrics| metrics.stats().decoded).sum();
-    let [read, failed, left] = counts;
-    assert!(read > 400 && left > 200 && failed > 50, "{read} {failed} {left}");
+    let [read, refused, failed, left] = counts;
+    assert!(read > 400 && left > 200 && refused > 50, "{read} {refused} {failed} {left}");
+    let failures = gate.failed.load(Relaxed);
+    assert!(failed <= failures, "{failed} requests failed for {failures} failures of the store");
     assert!(decoded < 20 * SLICE_CHUNKS, "{decoded} chunks were decoded");
     drop(metrics);
     all_is_released(&arrays).await;
