@@ -362,13 +362,26 @@ mod tests {
         let slow = turn_of(&low, 10);
         assert!(matches!(another.decode_step(10), DecodeStep::Running), "as low");
         assert_eq!(normal.ended(0).now_or_never(), Some(None));
-        assert!(matches!(normal.fetch_step(0).now_or_never(), Some(FetchStep::Fetch(_))));
         let fast = turn_of(&normal, 0);
         assert!(matches!(another.decode_step(5), DecodeStep::Running), "the one that took over is waited for");
         drop(slow);
         assert!(matches!(another.decode_step(0), DecodeStep::Running), "the slow one has no turn to end");
         fast.decoded(elements(b"d"));
         assert_eq!(low.decoded().await, elements(b"d"));
+    }
+
+    #[tokio::test]
+    async fn normal_priority_fetches_what_low_priority_has_not_decoded() {
+        let table = Arc::<RunningDecodes>::default();
+        let [low, normal] = [(); 2].map(|()| table.join(key(0)));
+        let FetchStep::Fetch(slow) = low.fetch_step(10).await else { panic!("nothing is fetched") };
+        let Some(FetchStep::Fetch(fast)) = normal.fetch_step(0).now_or_never() else { panic!("it waits") };
+        slow.fetched(Bytes::from_static(b"late"));
+        assert!(low.fetch_step(10).now_or_never().is_none(), "the other one fetches for both");
+        fast.fetched(Bytes::from_static(b"encoded"));
+        assert!(matches!(low.fetch_step(10).await, FetchStep::Fetched(encoded) if encoded == "encoded"));
+        let _slow = turn_of(&low, 10);
+        assert!(matches!(normal.fetch_step(0).now_or_never(), Some(FetchStep::Fetch(_))));
     }
 
     #[tokio::test]
