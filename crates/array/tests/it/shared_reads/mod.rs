@@ -1,5 +1,7 @@
 //! Reads that run at the same time share what they decode, and nothing else.
 
+mod attack;
+
 use std::{
     sync::{
         Arc,
@@ -10,15 +12,14 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt, TryStreamExt, future::join_all};
-use parking_lot::Mutex;
+use futures::{FutureExt, TryStreamExt, future::join_all};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, watch},
     task::{JoinHandle, yield_now},
     time::timeout,
 };
-use zarrd_array::{ArrayError, ArrayRead, ArrayResult, Arrays, Caller, MemoryError, Options, ReadMetrics, Usage};
+use zarrd_array::{ArrayError, ArrayRead, ArrayResult, Arrays, Options, ReadMetrics, Usage};
 use zarrd_codec::Elements;
 use zarrd_meta::{
     NodePath,
@@ -372,116 +373,5 @@ async fn slices_that_decode_little_are_not_cached() {
     }
     pieces(plan(&arrays, "/a", "::8").await.unwrap().into()).await.unwrap();
     assert!(arrays.result_cache_used() >= SLICE_CHUNKS * SLICE_CHUNK / 8);
-    all_is_released(&arrays).await;
-}
-
-/// A generator of numbers that are the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % limit
-    }
-}
-
-/// What a request of the attack ended with.
-enum Outcome {
-    Read,
-    Refused,
-    Failed,
-    Left,
-}
-
-/// Requests of 1,000 clients for the same few slices, some of which leave, fail, have other limits, or read slowly.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_requests_for_slices_do_not_disturb_each_other() {
-    const CLIENTS: u64 = 1_000;
-    let (store, gate) = gated(SLICE_CHUNKS, SLICE_CHUNK, &gzip(), |index| element(0, index)).await;
-    gate.open.send_replace(true);
-    gate.failing.store(97, Relaxed);
-    let options = Options { max_memory: 64 << 20, slab_memory: 8 << 20, ..sharing_slices() };
-    let arrays = Arrays::new(store, Options { memory_timeout: TIMEOUT, ..options });
-    let expected: Arc<Vec<Vec<u8>>> = Arc::new((0..4).map(|first| expected_slice(0, first)).collect());
-    let metrics = Arc::new(Mutex::new(Vec::new()));
-    let ended = Arc::new(watch::Sender::new(false));
-    let clients = (0..CLIENTS).map(|number| {
-        let (expected, metrics, ended) = (expected.clone(), metrics.clone(), ended.clone());
-        let claim = arrays.memory().claim(Caller::new(u128::from(number % 11)));
-        let arrays = arrays.for_request(claim.clone(), None);
-        tokio::spawn(async move {
-            let mut numbers = Numbers(number);
-            let (first, kind) = (numbers.below(4), numbers.below(10));
-            let limit = if kind == 0 { SLICE_LEN - 1 } else { 1 << 20 };
-            let result = match slice(&arrays, "/a", first, limit).await {
-                Ok(result) => result,
-                Err(error) => {
-                    assert!(kind == 0 && matches!(error, ArrayError::SelectionTooLarge { .. }), "{error}");
-                    return Outcome::Refused;
-                }
-            };
-            assert!(kind > 0, "the limit is its own");
-            metrics.lock().push(result.metrics());
-            if kind == 1 {
-                claim.never_wait();
-            }
-            let mut read = Box::pin(async {
-                let mut pieces = Box::pin(result.into_stream());
-                let mut all = Vec::new();
-                while let Some(piece) = pieces.next().await {
-                    let Elements::Fixed(piece) = piece? else { panic!("elements of variable length") };
-                    if kind == 2 {
-                        // A slow client: it has what it reads until all others have ended.
-                        ended.subscribe().wait_for(|ended| *ended).await.unwrap();
-                    }
-                    all.extend_from_slice(&piece);
-                }
-                Ok::<_, ArrayError>(all)
-            });
-            if kind >= 7 {
-                for _ in 0..numbers.below(400) {
-                    if read.as_mut().now_or_never().is_some() {
-                        return Outcome::Left;
-                    }
-                    yield_now().await;
-                }
-                return Outcome::Left;
-            }
-            match read.await {
-                Ok(all) => {
-                    assert!(all == expected[first as usize], "a wrong answer");
-                    Outcome::Read
-                }
-                Err(ArrayError::Store(StoreError::NotInSnapshot { .. })) => Outcome::Failed,
-                Err(ArrayError::Memory(MemoryError::Busy { .. } | MemoryError::TooManyRequests { .. }))
-                    if kind == 1 =>
-                {
-                    Outcome::Refused
-                }
-                Err(error) => panic!("{error}"),
-            }
-        })
-    });
-    let clients: Vec<_> = clients.collect();
-    let mut counts = [0_u64; 4];
-    let (slow, fast): (Vec<_>, Vec<_>) = clients.into_iter().zip(0..).partition(|(_, number)| {
-        let mut numbers = Numbers(*number);
-        numbers.below(4);
-        numbers.below(10) == 2
-    });
-    for (client, _) in fast {
-        counts[timeout(TIMEOUT, client).await.unwrap().unwrap() as usize] += 1;
-    }
-    ended.send_replace(true);
-    for (client, _) in slow {
-        counts[timeout(TIMEOUT, client).await.unwrap().unwrap() as usize] += 1;
-    }
-    let decoded: u64 = metrics.lock().iter().map(|metrics| metrics.stats().decoded).sum();
-    let [read, refused, failed, left] = counts;
-    assert!(read > 400 && left > 200 && refused > 50, "{read} {refused} {failed} {left}");
-    let failures = gate.failed.load(Relaxed);
-    assert!(failed <= failures, "{failed} requests failed for {failures} failures of the store");
-    assert!(decoded < 20 * SLICE_CHUNKS, "{decoded} chunks were decoded");
-    drop(metrics);
     all_is_released(&arrays).await;
 }
