@@ -209,6 +209,12 @@ impl Interest {
         }
     }
 
+    /// True if there is another interest in the chunk.
+    fn has_company(&self) -> bool {
+        let interests = |shard: &mut HashMap<CacheKey, Entry>| shard.get(&self.key).map_or(0, |entry| entry.interests);
+        self.table.with_shard(&self.key, interests).is_some_and(|interests| interests > 1)
+    }
+
     fn take_turn(self: &Arc<Self>, state: &mut State, stage: Stage) -> Turn {
         state.stage = stage;
         state.turn = state.turn.wrapping_add(1);
@@ -238,9 +244,12 @@ impl Turn {
         }
     }
 
-    /// Ends the turn with the decoded chunk.
-    pub(crate) fn decoded(self, elements: Elements) {
-        self.interest.decode.state.lock().stage = Stage::Decoded(elements);
+    /// Ends the turn with the decoded chunk. Elements of variable length take time to copy, so without another interest in
+    /// them they are not.
+    pub(crate) fn decoded(self, elements: &Elements) {
+        if matches!(elements, Elements::Fixed(_)) || self.interest.has_company() {
+            self.interest.decode.state.lock().stage = Stage::Decoded(elements.clone());
+        }
     }
 }
 
@@ -287,6 +296,7 @@ impl Drop for Scan {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use zarrd_codec::VariableBuilder;
     use zarrd_store::{Key, Version};
 
     use super::*;
@@ -317,13 +327,27 @@ mod tests {
         assert!(matches!(table.join(key(1)).decode_step(0), DecodeStep::Decode(_)), "another chunk");
         let mut waiting = Box::pin(second.ended(0));
         assert!(waiting.as_mut().now_or_never().is_none());
-        turn.decoded(elements(b"a"));
+        turn.decoded(&elements(b"a"));
         assert_eq!(waiting.await, Some(elements(b"a")));
         assert_eq!(third.decoded().now_or_never(), Some(elements(b"a")), "it has not waited");
         assert!(matches!(third.decode_step(0), DecodeStep::Decoded(_)));
         assert_eq!((table.len(), table.interests()), (1, 3));
         drop((first, second, third));
         assert_eq!(table.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn elements_of_variable_length_are_passed_on_if_another_read_needs_them() {
+        let table = Arc::<RunningDecodes>::default();
+        let mut builder = VariableBuilder::new(u64::MAX);
+        builder.push(b"text").unwrap();
+        let texts = Elements::Variable(builder.finish());
+        let first = table.join(key(0));
+        turn_of(&first, 0).decoded(&texts);
+        assert!(first.decoded().now_or_never().is_none(), "no other read needs them");
+        let second = table.join(key(0));
+        turn_of(&first, 0).decoded(&texts);
+        assert_eq!(second.decoded().now_or_never(), Some(texts));
     }
 
     #[tokio::test]
@@ -337,7 +361,7 @@ mod tests {
         assert_eq!((two.await, three.await), (None, None));
         let turn = turn_of(&second, 0);
         assert!(matches!(third.decode_step(0), DecodeStep::Running));
-        turn.decoded(elements(b"b"));
+        turn.decoded(&elements(b"b"));
         assert_eq!(third.decoded().await, elements(b"b"));
     }
 
@@ -349,7 +373,7 @@ mod tests {
         drop(first);
         let second = table.join(key(0));
         assert!(matches!(second.decode_step(0), DecodeStep::Running));
-        turn.decoded(elements(b"c"));
+        turn.decoded(&elements(b"c"));
         assert_eq!(second.decoded().await, elements(b"c"));
         drop(second);
         assert_eq!(table.len(), 0);
@@ -366,7 +390,7 @@ mod tests {
         assert!(matches!(another.decode_step(5), DecodeStep::Running), "the one that took over is waited for");
         drop(slow);
         assert!(matches!(another.decode_step(0), DecodeStep::Running), "the slow one has no turn to end");
-        fast.decoded(elements(b"d"));
+        fast.decoded(&elements(b"d"));
         assert_eq!(low.decoded().await, elements(b"d"));
     }
 

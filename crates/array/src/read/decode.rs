@@ -170,7 +170,7 @@ fn decode_turn(
     let elements = elements.map_err(|error| source.chunk_error(part, error))?;
     let elements = if leaf.is_cacheable(source) && in_use() { copied(&elements) } else { elements };
     cache(source, (part, leaf), &elements);
-    turn.decoded(elements.clone());
+    turn.decoded(&elements);
     source.spend_decode(leaf.chain(), &elements)?;
     sink.write(source, &leaf.shape, &leaf.selection, &elements)
 }
@@ -343,7 +343,7 @@ fn decode_part(
     };
     cache(source, (part, leaf), &elements);
     if let Some(turn) = turn {
-        turn.decoded(elements.clone());
+        turn.decoded(&elements);
     }
     source.spend_decode(leaf.chain(), &elements)?;
     Ok(elements)
