@@ -54,7 +54,7 @@ pub enum UploadState {
 /// A part of an upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The number, from 1 to [`MAX_PARTS`].
+    /// The number, from 1 to [`MAX_PARTS`](crate::MAX_PARTS).
     pub number: u32,
     /// The size in bytes.
     pub size: u64,
