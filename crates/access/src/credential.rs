@@ -80,6 +80,12 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+
+    /// The MAC, which is the secret key of clients that sign their requests. The access key is the id.
+    pub fn secret_key(&self) -> &str {
+        let at = self.0.len().saturating_sub(MAC_TEXT_LEN);
+        self.0.get(at..).unwrap_or_default()
+    }
 }
 
 /// Splits off the last `len` bytes.

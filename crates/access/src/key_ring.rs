@@ -80,6 +80,12 @@ impl Key {
 }
 
 impl MacText {
+    /// The digits.
+    pub(crate) fn as_str(&self) -> &str {
+        // Hexadecimal digits are text.
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+
     /// Compares this with the MAC of a credential, in a time that does not depend on where they differ.
     pub(crate) fn verify(&self, credential: &Credential<'_>) -> Result<(), Denial> {
         let (expected, found) = (words(&self.0), words(credential.mac));
@@ -114,7 +120,7 @@ impl KeyRing {
     pub(crate) fn sign(&self, kind: Kind, id: CredentialId) -> Option<(KeyId, Secret)> {
         let key = self.0.last()?;
         let mac = key.mac(kind, &id);
-        Some((key.id, Secret::new(kind, key.id, id, str::from_utf8(&mac.0).ok()?)))
+        Some((key.id, Secret::new(kind, key.id, id, mac.as_str())))
     }
 
     /// The MAC of an id, made with a key of the ring.

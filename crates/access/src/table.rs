@@ -51,11 +51,16 @@ impl Valid {
             ring.verify(kind, credential)?;
             return Err(Denial::BadMac);
         }
+        self.mac(ring, kind, &credential.id)?.verify(credential)
+    }
+
+    /// The MAC of the credential with this id.
+    pub(crate) fn mac(&self, ring: &KeyRing, kind: Kind, id: &CredentialId) -> Result<&MacText, Denial> {
         if let Some(mac) = self.mac.get() {
-            return mac.verify(credential);
+            return Ok(mac);
         }
-        let mac = ring.mac(kind, credential.key, &credential.id)?;
-        self.mac.get_or_init(|| mac).verify(credential)
+        let mac = ring.mac(kind, self.record.key, id)?;
+        Ok(self.mac.get_or_init(|| mac))
     }
 
     /// Checks that this has not expired, and that its key is in the ring.

@@ -12,9 +12,10 @@ use parking_lot::{Mutex, RwLock};
 use super::{disk::Disk, state::State};
 use crate::{
     clock::{Clock, TimeSource},
-    credential::{Credential, Kind},
+    credential::{Credential, Kind, Secret},
     denial::{Denial, ReadError},
     error::OpenError,
+    id::CredentialId,
     principal::{Principal, PrincipalKind},
 };
 
@@ -98,6 +99,11 @@ impl AccessDirectory {
     /// Verifies the text of a share link. Does no I/O.
     pub fn authenticate_link(&self, link: impl AsRef<[u8]>) -> Result<Arc<Principal>, Denial> {
         self.verify(Kind::Link, link.as_ref())
+    }
+
+    /// The principal and the text of a valid token, to verify what was signed with it. Does no I/O.
+    pub fn secret(&self, id: CredentialId) -> Result<(Arc<Principal>, Secret), Denial> {
+        self.state.read().secret(id, self.clock.now())
     }
 
     fn verify(&self, kind: Kind, text: &[u8]) -> Result<Arc<Principal>, Denial> {

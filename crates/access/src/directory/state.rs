@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use crate::{
-    credential::{Credential, Kind},
+    credential::{Credential, Kind, Secret},
     denial::{Denial, ReadError},
     id::CredentialId,
     key_ring::KeyRing,
@@ -76,6 +76,15 @@ impl State {
         let valid = self.table(kind).get(id)?;
         self.check(kind, valid, now)?;
         if valid.record.grants == principal.grants { Ok(()) } else { Err(Denial::Revoked) }
+    }
+
+    /// The principal and the text of a valid token.
+    pub(super) fn secret(&self, id: CredentialId, now: SystemTime) -> Result<(Arc<Principal>, Secret), Denial> {
+        self.check_readable()?;
+        let valid = self.tokens.get(id)?;
+        self.check(Kind::Token, valid, now)?;
+        let mac = valid.mac(&self.ring, Kind::Token, &id)?;
+        Ok((Arc::clone(&valid.principal), Secret::new(Kind::Token, valid.record.key, id, mac.as_str())))
     }
 
     fn check_readable(&self) -> Result<(), Denial> {

@@ -60,3 +60,19 @@ fn time_is_never_before_the_newest_token() {
     fs::write(path.join("clock"), "0".repeat(1000)).unwrap();
     assert!(open_at(&path, &clock).status().is_ok());
 }
+
+#[test]
+fn secret_of_a_token_is_its_text_as_long_as_it_is_valid() {
+    let (_temp, path) = temp();
+    let clock = TestClock::at(1000);
+    let directory = open_at(&path, &clock);
+    let (id, secret) = create(&directory, NewToken { expires: Some(second(2000)), ..token("write:lab/") });
+    let (principal, found) = directory.secret(id).unwrap();
+    assert_eq!((found.expose(), principal.credential), (secret.expose(), Some(id)));
+    assert_eq!(Some(found.secret_key()), secret.expose().rsplit('_').next());
+    clock.set(2000);
+    assert!(matches!(directory.secret(id), Err(Denial::Expired { .. })));
+    let (id, _) = create(&directory, token("write:lab/"));
+    directory.revoke(id).unwrap();
+    assert!(matches!(directory.secret(id), Err(Denial::Revoked)));
+}
