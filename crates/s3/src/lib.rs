@@ -1,0 +1,31 @@
+//! The protocol of S3 in front of [`s3s`].
+//!
+//! s3s routes requests to operations, and reads and writes their XML. Everything that decides who makes a request and what
+//! its bytes are is done here, before it, since s3s does it in other ways or not at all:
+//!
+//! - [`Signature`] verifies version 4 of Amazon's signatures, in headers and in presigned URLs, and refuses a request with
+//!   a header `x-amz-*` that its signature does not cover. s3s sees requests without a signature.
+//! - [`decode`] decodes `aws-chunked` bodies while they arrive, and verifies the signature of each chunk. s3s would hold
+//!   each chunk in memory.
+//! - [`Verifier`] compares bodies with all the checksums that a request announces.
+//! - [`Guard`] refuses what s3s would take for something else, or ignore.
+//! - [`BucketNames`] maps buckets and the keys in them to the keys of a store, and [`rewrite_conditions`] entity tags to
+//!   versions.
+
+mod aws_chunked;
+mod body;
+mod checksum;
+mod entity_tags;
+mod guard;
+mod host;
+mod names;
+mod sigv4;
+
+pub use aws_chunked::{ChunkSigner, Framing, Trailers, decode};
+pub use body::BodyError;
+pub use checksum::{Verifier, checksum_header, checksum_of, checksum_text, named_algorithm, parse_checksum};
+pub use entity_tags::{entity_tag, rewrite_conditions, rewrite_copy_conditions, tagged_version};
+pub use guard::{CopySource, Guard};
+pub use host::{Domain, DomainError};
+pub use names::{Bucket, BucketError, BucketNames, ObjectName, encode_listed};
+pub use sigv4::{OPEN_ACCESS_KEY, OPEN_SECRET_KEY, Signature, SignedRequest};
