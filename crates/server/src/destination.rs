@@ -42,7 +42,7 @@ pub(crate) fn of_url(
 fn target(app: &App, path: &str, extensions: &Extensions) -> Result<StoreTarget, ApiError> {
     let rest = match Surface::of(extensions) {
         Surface::Root => path.strip_prefix('/'),
-        Surface::Api => app.settings().base_path.strip(path).unwrap_or(path).strip_prefix(STORE_ROOT),
+        Surface::Api | Surface::S3 => app.settings().base_path.strip(path).unwrap_or(path).strip_prefix(STORE_ROOT),
     };
     let rest = rest.ok_or_else(|| ApiError::invalid_header(DESTINATION, "Destination is not below /store/"))?;
     parse_store(rest, Slashes::Refuse).map_err(|error| ApiError::invalid_header(DESTINATION, error.to_string()))

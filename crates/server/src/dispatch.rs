@@ -1,43 +1,23 @@
-//! The scope of every request: id, guards, dispatch to a handler, common headers, metrics and logging.
+//! Guards, and dispatch to the handlers of the route table.
 
-use std::{panic::AssertUnwindSafe, time::Instant};
-
-use axum::{
-    Router,
-    body::Body,
-    extract::Request,
-    response::{IntoResponse, Response},
-};
-use futures::FutureExt;
-use http::{
-    HeaderValue, Method, Uri,
-    header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
-};
-use http_body::Body as _;
+use axum::{Router, extract::Request, response::Response};
+use http::{Method, Uri};
 use zarrd_array::RemovedCopies;
-use zarrd_wire::{
-    headers::{CONSOLIDATED, REQUEST_ID},
-    problem::ProblemType,
-};
+use zarrd_wire::headers::{CONSOLIDATED, REQUEST_ID};
 
 use crate::{
     admission,
     app::App,
-    authorization::{self, Session},
+    authorization,
     error::ApiError,
     guard,
     headers::removed_copies,
-    metrics::InFlightGuard,
-    request_body::BodyCompletion,
-    request_id::RequestId,
-    request_log::{LoggedPath, LoggedRequest, LoggedText, OperationName, RequestRecord, RouteName},
-    response_body::{empty_body_of_unknown_length, instrumented_body},
+    request_log::{OperationName, RouteName},
+    request_scope::{self, Handled},
     routes::{Route, Safety},
+    s3_api,
     surface::Surface,
 };
-
-/// Bodies up to this size, in bytes, count as sent when they are passed on; larger ones are instrumented.
-const UNWATCHED_BODY_LIMIT: u64 = 64 << 10;
 
 /// A service that handles requests without the connection limits of [`serve`](crate::serve()).
 pub fn router(app: App) -> Router {
@@ -51,6 +31,7 @@ pub fn router(app: App) -> Router {
 pub fn surface_router(app: App, surface: Surface) -> Router {
     match surface {
         Surface::Api => router(app),
+        Surface::S3 => Router::new().fallback(move |request| s3_api::handle(app, request)),
         Surface::Root => Router::new().fallback(move |mut request| {
             surface.enter(&mut request);
             handle(app, request)
@@ -59,23 +40,11 @@ pub fn surface_router(app: App, surface: Surface) -> Router {
 }
 
 /// Handles any request whose path has no base path.
-pub(crate) async fn handle(app: App, request: Request) -> Response {
-    let (mut request, completion) = BodyCompletion::watch(request);
+pub(crate) async fn handle(app: App, mut request: Request) -> Response {
     authorization::strip_share_link(&mut request);
-    let scope = RequestScope::start(&app, &request);
-    let chunked = guard::is_chunked(request.headers());
-    let request = scope.attach(request);
-    let outcome = AssertUnwindSafe(dispatch(app, request, scope.route)).catch_unwind().await;
-    let handled = match outcome {
-        Ok(handled) => handled.unwrap_or_else(Handled::from),
-        Err(panic) => ApiError::with_cause(ProblemType::Internal, panic_message(&*panic)).into(),
-    };
-    let mut response = scope.finish(handled);
-    completion.close_if_incomplete(&mut response);
-    if chunked {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
+    let route = Route::find(request.method(), request.uri().path());
+    let name = route_name(&request, route);
+    request_scope::run(app.clone(), request, name, |request| dispatch(app, request, route)).await
 }
 
 /// Removes the base path from the beginning of a path, if it has one. From here on no part of the server sees it.
@@ -95,7 +64,8 @@ pub(crate) fn strip_base_path(app: &App, request: &mut Request) {
 /// Answers a request with an error without handling it. The response has no effect on the metrics of requests.
 pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response {
     let id = app.request_ids().of(request.headers());
-    let logged = log(app, request, &id, Route::find(request.method(), request.uri().path()));
+    let route = Route::find(request.method(), request.uri().path());
+    let logged = request_scope::log(app, request, &id, route_name(request, route));
     error.log(&id);
     let mut response = error.to_response(&id);
     let headers = response.headers_mut();
@@ -104,25 +74,6 @@ pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response 
     match logged {
         Some(logged) => logged.respond(response, Some(error.problem_type())),
         None => response,
-    }
-}
-
-/// A response, and the session on whose behalf it was made.
-struct Handled {
-    response: Response,
-    /// `None` for an anonymous caller, and for a request that was rejected before its caller's rights were known.
-    session: Option<Session>,
-}
-
-impl From<Response> for Handled {
-    fn from(response: Response) -> Self {
-        Self { response, session: None }
-    }
-}
-
-impl From<ApiError> for Handled {
-    fn from(error: ApiError) -> Self {
-        error.into_response().into()
     }
 }
 
@@ -142,11 +93,7 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
         .ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, request.uri())))?;
     let link = request.extensions().get().cloned();
     let session = authorization::authenticate(&app, headers, query, link).await?;
-    if let Some(record) = RequestRecord::of(request.extensions())
-        && let Some(name) = session.log_name()
-    {
-        record.set_principal(name);
-    }
+    request_scope::record_principal(&request, &session);
     let target = authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
     operation.check_supported(&app, request.uri())?;
@@ -159,117 +106,16 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     }
     let mut response = zarrd_array::run_request(zarrd_store::not_before(not_before, operation.run(request, app))).await;
     response.headers_mut().extend(removed.and_then(removed_copies).map(|removed| (CONSOLIDATED, removed)));
-    Ok(Handled { response, session: session.is_identified().then_some(session) })
+    Ok(Handled::new(response, session))
 }
 
-/// The state of a request from its arrival until its response is sent.
-struct RequestScope {
-    id: RequestId,
-    method: Method,
-    path: Option<LoggedPath>,
-    route: Option<&'static Route>,
-    started: Instant,
-    in_flight: InFlightGuard,
-    /// `None` if all request logs are off.
-    logged: Option<LoggedRequest>,
-}
-
-impl RequestScope {
-    fn start(app: &App, request: &Request) -> Self {
-        let method = request.method().clone();
-        let route = Route::find(&method, request.uri().path());
-        // The path is only logged at this level.
-        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| LoggedPath::of(request));
-        let in_flight = app.metrics().start_request();
-        let id = app.request_ids().of(request.headers());
-        let logged = log(app, request, &id, route);
-        Self { id, method, path, route, started: Instant::now(), in_flight, logged }
-    }
-
-    /// Adds what guards and handlers need for the request's lines in the logs.
-    fn attach(&self, request: Request) -> Request {
-        match &self.logged {
-            Some(logged) => logged.attach(request),
-            None => request,
-        }
-    }
-
-    fn finish(mut self, Handled { mut response, session }: Handled) -> Response {
-        let error = ApiError::take_from(&mut response);
-        let problem = error.as_ref().map(ApiError::problem_type);
-        if let Some(error) = error {
-            error.log(&self.id);
-            response = error.to_response(&self.id);
-        }
-        if let Some(session) = session {
-            session.mark(&mut response);
-        }
-        let headers = response.headers_mut();
-        headers.insert(REQUEST_ID, self.id.header());
-        guard::add_common_headers(headers);
-        if self.method == Method::HEAD {
-            response = without_body(response);
-        }
-        self.record(&response);
-        let logged = self.logged.take();
-        let response = self.instrument(response);
-        match logged {
-            Some(logged) => logged.respond(response, problem),
-            None => response,
-        }
-    }
-
-    fn record(&self, response: &Response) {
-        let template = self.route.map_or("none", |route| route.template);
-        let (status, elapsed) = (response.status(), self.started.elapsed());
-        self.in_flight.record_response(template, &self.method, status, elapsed);
-        if let Some(path) = &self.path {
-            let (method, status) = (LoggedText(self.method.as_str()), status.as_u16());
-            tracing::debug!(request = %self.id, %method, %path, status, ?elapsed, "request completed");
-        }
-    }
-
-    /// Counts the bytes of the body; a streamed body extends the request until it ends.
-    fn instrument(self, response: Response) -> Response {
-        match response.body().size_hint().exact() {
-            Some(size) if size <= UNWATCHED_BODY_LIMIT => {
-                self.in_flight.record_sent(size);
-                response
-            }
-            _ => response.map(|body| instrumented_body(body, self.id, self.in_flight)),
-        }
-    }
-}
-
-/// Begins the lines of a request in the logs, if any is on.
-fn log(app: &App, request: &Request, id: &RequestId, route: Option<&'static Route>) -> Option<LoggedRequest> {
-    if !app.logs().is_on() {
-        return None;
-    }
-    let operation =
-        route.and_then(|route| route.operation(request.method(), request.uri().query().unwrap_or_default()));
+/// The name of a request's route and operation in the logs and the metrics.
+fn route_name(request: &Request, route: Option<&'static Route>) -> RouteName {
+    let query = request.uri().query().unwrap_or_default();
+    let operation = route.and_then(|route| route.operation(request.method(), query));
     let operation = operation.map(|operation| OperationName {
         selected_by: operation.selected_by,
         is_unsafe: operation.safety == Safety::Unsafe,
     });
-    let route = RouteName { template: route.map(|route| route.template), operation };
-    Some(LoggedRequest::start(app.logs(), request, id, route))
-}
-
-/// The response to `HEAD`: that of `GET` without its body, but with its length.
-fn without_body(response: Response) -> Response {
-    let (mut parts, body) = response.into_parts();
-    let described = parts.headers.contains_key(CONTENT_TYPE) && !parts.headers.contains_key(CONTENT_LENGTH);
-    let size = body.size_hint().exact();
-    if let Some(size) = size.filter(|_| described) {
-        parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
-    }
-    let body = if size.is_some() { Body::empty() } else { empty_body_of_unknown_length() };
-    Response::from_parts(parts, body)
-}
-
-/// The message of a panic.
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("handler panicked: {}", text.unwrap_or("no message"))
+    RouteName { template: route.map(|route| route.template), operation }
 }

@@ -11,6 +11,9 @@ use crate::app::App;
 /// `Cache-Control`: caches may store the response, but have to revalidate it, since any key can change at any time.
 pub(crate) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
+/// `Content-Security-Policy`: a value that a browser displays has no origin, runs nothing and submits nothing.
+pub(crate) const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
+
 /// The guarantees of what is at a path and below it.
 pub(crate) fn guarantees_at(app: &App, path: &NodePath) -> Guarantees {
     let prefix = Prefix::parse(&path.key_prefix());

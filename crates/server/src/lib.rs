@@ -5,7 +5,7 @@
 //! ```text
 //!  client ──► serve          accept loop: connection slots, TLS, HTTP/1 and HTTP/2, timeouts, lingering close
 //!               │
-//!             dispatch       request id, metrics, logs, common headers, panics
+//!             request_scope  request id, metrics, logs, common headers, panics
 //!               │
 //!             guard          Host, proxies, framing, Origin        ──┐
 //!               │                                                   │
@@ -73,12 +73,15 @@ mod progress_timeout;
 mod request_body;
 mod request_id;
 mod request_log;
+mod request_scope;
 mod response_body;
 mod routes;
+mod s3_api;
 mod serve;
 mod settings;
 mod snapshot_api;
 mod snapshots;
+mod staged_copy;
 mod store_api;
 mod store_totals;
 mod surface;
@@ -91,7 +94,10 @@ pub use local::{LocalAnswer, get};
 pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
 pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::{CertificateError, Certificates, serve, serve_surfaces, serve_tls};
-pub use settings::{BasePath, BasePathError, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use settings::{
+    BasePath, BasePathError, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, S3Settings, Settings,
+};
 pub use surface::Surface;
 pub use zarrd_access::{AccessDirectory, Grant, Grants, Right};
 pub use zarrd_array::{Caller, EmptyChunks, Options as ArrayOptions};
+pub use zarrd_s3::{Bucket, BucketNames, Domain, OPEN_ACCESS_KEY, OPEN_SECRET_KEY};

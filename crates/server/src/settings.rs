@@ -8,6 +8,7 @@ use std::{
 };
 
 use http::{Uri, uri::Authority};
+use zarrd_s3::{BucketNames, Domain};
 
 use crate::{authorization::AccessPolicy, caller::Network};
 
@@ -26,11 +27,22 @@ pub struct Settings {
     pub proxies: Vec<Network>,
     /// The path at which a proxy serves this server.
     pub base_path: BasePath,
+    /// The names of buckets of the S3 surface.
+    pub s3: S3Settings,
     /// Limits of sizes, connections and times.
     pub limits: Limits,
     /// Options of the array engine: the memory of all requests together, limits of reads and writes, and the writing of
     /// chunks.
     pub arrays: zarrd_array::Options,
+}
+
+/// Names of buckets.
+#[derive(Clone, Debug, Default)]
+pub struct S3Settings {
+    /// The domain below which names of hosts begin with a bucket; `None` if paths always do.
+    pub domain: Option<Domain>,
+    /// The buckets of the store.
+    pub buckets: BucketNames,
 }
 
 /// Acceptance of changes.
@@ -134,6 +146,7 @@ impl Default for Settings {
             hosts: Hosts::Loopback(Vec::new()),
             proxies: Vec::new(),
             base_path: BasePath::default(),
+            s3: S3Settings::default(),
             limits: Limits::default(),
             arrays: zarrd_array::Options::default(),
         }

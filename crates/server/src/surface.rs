@@ -16,6 +16,8 @@ pub enum Surface {
     Api,
     /// They are keys and prefixes of the store, as WebDAV clients expect that take keys from whole paths.
     Root,
+    /// They are buckets and keys, as S3 clients expect.
+    S3,
 }
 
 impl Surface {
@@ -27,7 +29,7 @@ impl Surface {
     /// Puts the path of a request below [`STORE_ROOT`], if it is a key or prefix. From here on only URLs in responses
     /// and in `Destination` differ.
     pub(crate) fn enter(self, request: &mut Request) {
-        if self == Self::Api || !request.uri().path().starts_with('/') {
+        if self != Self::Root || !request.uri().path().starts_with('/') {
             return;
         }
         let mut parts = request.uri().clone().into_parts();
@@ -44,7 +46,7 @@ impl Surface {
     pub(crate) fn base(self, app: &App, session: &Session) -> String {
         match self {
             Self::Api => format!("{}{}{STORE_ROOT}", app.settings().base_path.as_str(), session.base_path()),
-            Self::Root => "/".to_owned(),
+            Self::Root | Self::S3 => "/".to_owned(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{cell::OnceCell, iter::once};
 
 use axum::extract::Request;
 use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
-use zarrd_access::{Denial, Principal, PrincipalKind, Right};
+use zarrd_access::{AccessDirectory, Denial, Principal, PrincipalKind, Right, Secret};
 use zarrd_meta::NodePath;
 use zarrd_store::{KeyError, Prefix};
 use zarrd_wire::{
@@ -15,7 +15,7 @@ use zarrd_wire::{
 };
 
 use super::{
-    credential::{self, CredentialError},
+    credential::{self, CredentialError, Scheme},
     policy::MetricsAccess,
     session::Session,
     share_link::ShareLink,
@@ -51,9 +51,6 @@ pub(crate) fn authorize(
 }
 
 /// Identifies the caller of a request with these headers, query, and share link.
-///
-/// For a credential that is unknown, the access directory is read at once: another program may have made it a moment
-/// ago.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
@@ -74,32 +71,53 @@ pub(crate) async fn authenticate(
     if credential.is_none() && link.is_none() {
         return Ok(Session::anonymous(app));
     }
-    let slot = &app.settings().access.directory;
     let scheme = credential.as_ref().map(|credential| credential.scheme);
-    let verify = || {
-        Ok::<_, ApiError>(match (slot.get()?, &credential, &link) {
-            (Some(directory), Some(credential), _) => Some(directory.authenticate(&credential.token)),
-            (Some(directory), None, Some(ShareLink(link))) => Some(directory.authenticate_link(&**link)),
-            (Some(_), None, None) | (None, ..) => None,
-        })
-    };
-    let mut verified = verify()?;
-    let is_unknown = matches!(verified, None | Some(Err(Denial::Revoked | Denial::UnknownKey | Denial::MakerGone)));
     let text = match (&credential, &link) {
         (Some(credential), _) => credential.token.as_ref(),
         (None, Some(ShareLink(link))) => link.as_bytes(),
         (None, None) => &[],
     };
-    if is_unknown && slot.read_again(text).await {
-        verified = verify()?;
-    }
-    match verified.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))? {
+    let verified = verified(app, text, |directory| match &link {
+        Some(ShareLink(link)) => directory.authenticate_link(&**link),
+        None => directory.authenticate(text),
+    });
+    match verified.await?.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))? {
         Ok(principal) => Ok(Session { principal, scheme, link }),
         Err(Denial::Unavailable { source }) => Err(source.into()),
         Err(Denial::Expired { .. }) => Err(unauthorized(headers, "the credential has expired".to_owned())),
         // The response does not reveal which part of a credential is wrong.
         Err(_) => Err(unauthorized(headers, "the credential is not accepted".to_owned())),
     }
+}
+
+/// Identifies the caller of a request that was signed with the key of an access key, and returns its secret key; `None` if
+/// no token has this access key. The signature is not verified yet.
+pub(crate) async fn identify_signer(app: &App, access_key: &str) -> Result<Option<(Session, Secret)>, ApiError> {
+    let Ok(id) = access_key.parse() else { return Ok(None) };
+    match verified(app, access_key.as_bytes(), |directory| directory.secret(id)).await? {
+        Some(Ok((principal, secret))) => {
+            Ok(Some((Session { principal, scheme: Some(Scheme::Signature), link: None }, secret)))
+        }
+        Some(Err(Denial::Unavailable { source })) => Err(source.into()),
+        Some(Err(_)) | None => Ok(None),
+    }
+}
+
+/// Verifies a credential; `None` if the server accepts none. For one that is unknown, the access directory is read at
+/// once: another program may have made it a moment ago.
+async fn verified<T>(
+    app: &App,
+    text: &[u8],
+    verify: impl Fn(&AccessDirectory) -> Result<T, Denial>,
+) -> Result<Option<Result<T, Denial>>, ApiError> {
+    let slot = &app.settings().access.directory;
+    let verify = || Ok::<_, ApiError>(slot.get()?.map(|directory| verify(directory)));
+    let mut verified = verify()?;
+    let is_unknown = matches!(verified, None | Some(Err(Denial::Revoked | Denial::UnknownKey | Denial::MakerGone)));
+    if is_unknown && slot.read_again(text).await {
+        verified = verify()?;
+    }
+    Ok(verified)
 }
 
 /// Rejects tokens in the query, where logs and browser histories would record them.

@@ -22,6 +22,8 @@ pub(super) enum Scheme {
     Bearer,
     /// `Basic` (RFC 7617) with any user name and the token as the password. Browsers send it by themselves.
     Basic,
+    /// A signature, version 4 of Amazon's. Only who has the key, or a URL that was made with it, can send it.
+    Signature,
 }
 
 /// The reason why a header has no credential.

@@ -11,7 +11,7 @@ mod session;
 mod share_link;
 mod shared_reload;
 
-pub(crate) use authorizer::{authenticate, authorize};
+pub(crate) use authorizer::{authenticate, authorize, identify_signer};
 pub(crate) use policy::AnonymousPrincipals;
 pub use policy::{AccessPolicy, AnonymousAccess, DirectorySlot, MetricsAccess};
 pub(crate) use session::Session;

@@ -87,7 +87,7 @@ impl Session {
 
     /// True if a browser may have sent the credential without the intention of the page.
     pub(crate) fn is_ambient(&self) -> bool {
-        self.scheme != Some(Scheme::Bearer)
+        !matches!(self.scheme, Some(Scheme::Bearer | Scheme::Signature))
     }
 
     /// Marks a response that depends on the credential.

@@ -10,4 +10,6 @@ mod transfer;
 mod tree_transfer;
 mod value_transfer;
 
-pub(crate) use self::{copy_move::copy_or_move, mkcol::mkcol, propfind::propfind, proppatch::proppatch};
+pub(crate) use self::{
+    copy_move::copy_or_move, mkcol::mkcol, propfind::propfind, proppatch::proppatch, resource::first_below,
+};

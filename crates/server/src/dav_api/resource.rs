@@ -64,7 +64,7 @@ pub(super) async fn newest_below(
 }
 
 /// The first key below a prefix.
-pub(super) async fn first_below(app: &App, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
+pub(crate) async fn first_below(app: &App, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
     let permit = app.listing_permit(prefix).await;
     let page = app.store().list_prefix(prefix, PageRequest::first(1)).await?;
     drop(permit);

@@ -1,13 +1,13 @@
 //! Copies and moves of a value.
 
 use zarrd_access::Right;
-use zarrd_store::{Change, ChangeOutcome, Key, Precondition, ReadError, ReadableStore, Staged, StoreError, Version};
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, ReadableStore, Staged, StoreError, Version};
 
 use super::{
     resource::version_of,
     transfer::{ATTEMPTS, Destination, Kind, Transfer},
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, staged_copy::stage_copy};
 
 impl Transfer {
     /// Copies or moves a value; returns whether something was replaced. `None` if the key has no value.
@@ -20,7 +20,7 @@ impl Transfer {
             self.conditions.check(source, Some(&meta), &[(target, current)])?;
             let existing = self.existing(destination, current).await?;
             if staged.as_ref().is_none_or(|(version, _)| *version != meta.version) {
-                staged = self.stage(source, target).await?;
+                staged = stage_copy(&self.app, source, target).await?;
             }
             // Of another version the conditions may not hold.
             let Some((version, value)) = staged.as_ref().filter(|(version, _)| *version == meta.version) else {
@@ -51,17 +51,6 @@ impl Transfer {
             (None, Some(key)) if self.session.principal().may_key(Right::Write, key) => Ok(key),
             (None, Some(key)) => Err(ApiError::forbidden(format!("this requires the right to write {key}"))),
             (None, None) => Err(ApiError::invalid_header("Destination", "the destination is no key")),
-        }
-    }
-
-    /// Stages the value of a key for another one. `None` if it has been erased or changed meanwhile.
-    async fn stage(&self, source: &Key, target: &Key) -> Result<Option<(Version, Staged)>, ApiError> {
-        let Some(value) = self.app.store().get(source, None).await? else { return Ok(None) };
-        let version = value.meta.version;
-        match self.app.writes()?.stage(target, value.into_payload()).await {
-            Ok(staged) => Ok(Some((version, staged))),
-            Err(error) if error.is_changed() => Ok(None),
-            Err(error) => Err(error.into()),
         }
     }
 }

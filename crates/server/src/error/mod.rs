@@ -314,6 +314,16 @@ impl ApiError {
         self.0.problem.kind
     }
 
+    /// The message for the client.
+    pub(crate) fn message(&self) -> &str {
+        self.0.problem.message()
+    }
+
+    /// The headers of the response.
+    pub(crate) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.0.headers
+    }
+
     fn status(&self) -> StatusCode {
         self.problem_type().status()
     }

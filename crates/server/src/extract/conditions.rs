@@ -11,7 +11,7 @@ use http::{
 use zarrd_store::{Key, Precondition, StoreError, ValueMeta, Version, VersionMatch};
 use zarrd_wire::{
     dav::IfHeader,
-    etag,
+    etag::{self, EtagError},
     problem::{Problem, ProblemType},
     range::{self, RangeRequest},
     routes::StoreTarget,
@@ -136,6 +136,32 @@ impl IfRange {
 }
 
 impl ReadConditions {
+    /// The conditions and the range in the headers of a request.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, EtagError> {
+        const ALL: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
+        let plain = Self {
+            precondition: Precondition::none(),
+            modified_since: None,
+            unmodified_since: None,
+            range: RangeRequest::Whole,
+            if_range: None,
+            plain: true,
+            now: SystemTime::now(),
+        };
+        if !ALL.iter().any(|name| headers.contains_key(name)) {
+            return Ok(plain);
+        }
+        Ok(Self {
+            precondition: etag::precondition(headers)?,
+            modified_since: date_header(headers, IF_MODIFIED_SINCE),
+            unmodified_since: date_header(headers, IF_UNMODIFIED_SINCE),
+            range: parse_range(headers),
+            if_range: parse_if_range(headers),
+            plain: false,
+            ..plain
+        })
+    }
+
     /// True if the request has neither conditions nor a range.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -205,6 +231,13 @@ impl TagConditions {
 }
 
 impl WriteConditions {
+    /// The conditions in the headers of a request, without the header `If` of WebDAV.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, EtagError> {
+        let precondition = etag::precondition(headers)?;
+        let since = date_header(headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
+        Ok(Self { precondition, unmodified_since: since, states: None })
+    }
+
     /// True if the request has any condition.
     pub(crate) fn is_conditional(&self) -> bool {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
@@ -244,29 +277,7 @@ impl FromRequestParts<App> for ReadConditions {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
-        let headers = &parts.headers;
-        const ALL: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
-        let plain = Self {
-            precondition: Precondition::none(),
-            modified_since: None,
-            unmodified_since: None,
-            range: RangeRequest::Whole,
-            if_range: None,
-            plain: true,
-            now: SystemTime::now(),
-        };
-        if !ALL.iter().any(|name| headers.contains_key(name)) {
-            return Ok(plain);
-        }
-        Ok(Self {
-            precondition: etag::precondition(headers)?,
-            modified_since: date_header(headers, IF_MODIFIED_SINCE),
-            unmodified_since: date_header(headers, IF_UNMODIFIED_SINCE),
-            range: parse_range(headers),
-            if_range: parse_if_range(headers),
-            plain: false,
-            ..plain
-        })
+        Ok(Self::from_headers(&parts.headers)?)
     }
 }
 
@@ -287,10 +298,7 @@ impl FromRequestParts<App> for WriteConditions {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let precondition = etag::precondition(&parts.headers)?;
-        let since = date_header(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
-        let states = StateConditions::from_parts(parts, app)?;
-        Ok(Self { precondition, unmodified_since: since, states })
+        Ok(Self { states: StateConditions::from_parts(parts, app)?, ..Self::from_headers(&parts.headers)? })
     }
 }
 

@@ -17,10 +17,6 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const PAGE_SITES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
 
 /// Rejects an unsafe request that the settings or the browser's origin do not permit.
-///
-/// An `Origin` header marks a request as sent by a web page, possibly without the user's knowledge. Only pages of
-/// allowed origins may change the store; `null` and the server's own address are not exempt. A page that sends
-/// `Sec-Fetch-Site` without `Origin` is rejected. A bearer token is different: only a page that has it can send it.
 pub(crate) fn check_mutation(
     app: &App,
     operation: &Operation,
@@ -30,9 +26,26 @@ pub(crate) fn check_mutation(
     if operation.safety == Safety::Safe {
         return Ok(());
     }
-    if operation.changes_store() && app.settings().changes == Changes::Rejected {
-        return Err(ApiError::new(Problem::new(ProblemType::ReadOnlyServer)));
+    if operation.changes_store() {
+        check_changes(app)?;
     }
+    check_origin(app, session, headers)
+}
+
+/// Rejects changes of a read-only server.
+pub(crate) fn check_changes(app: &App) -> Result<(), ApiError> {
+    match app.settings().changes {
+        Changes::Accepted => Ok(()),
+        Changes::Rejected => Err(ApiError::new(Problem::new(ProblemType::ReadOnlyServer))),
+    }
+}
+
+/// Rejects an unsafe request that the browser's origin does not permit.
+///
+/// An `Origin` header marks a request as sent by a web page, possibly without the user's knowledge. Only pages of
+/// allowed origins may change the store; `null` and the server's own address are not exempt. A page that sends
+/// `Sec-Fetch-Site` without `Origin` is rejected. A bearer token is different: only a page that has it can send it.
+pub(crate) fn check_origin(app: &App, session: &Session, headers: &HeaderMap) -> Result<(), ApiError> {
     if !session.is_ambient() {
         return Ok(());
     }

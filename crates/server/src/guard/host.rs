@@ -26,8 +26,12 @@ pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &Heade
         return Ok(());
     }
     // An absolute request target and an authority take precedence over `Host`; both have to be allowed.
-    let host_allowed = first.is_none_or(|host| host.to_str().is_ok_and(|host| hosts.allow(host)));
-    if host_allowed && authority.is_none_or(|authority| hosts.allow(authority)) {
+    let is_allowed = |host: &str| {
+        let domain = app.settings().s3.domain.as_ref();
+        hosts.allow(host) || domain.is_some_and(|domain| domain.covers(host))
+    };
+    let host_allowed = first.is_none_or(|host| host.to_str().is_ok_and(is_allowed));
+    if host_allowed && authority.is_none_or(is_allowed) {
         return Ok(());
     }
     let host = first.map(truncated).or_else(|| authority.map(|authority| authority.chars().take(256).collect()));

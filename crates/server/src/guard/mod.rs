@@ -8,8 +8,8 @@ mod host;
 mod proxy;
 mod truncated;
 
-pub(crate) use access::{allowed_methods, check_mutation};
-pub(crate) use cors::{add_common_headers, preflight};
+pub(crate) use access::{allowed_methods, check_changes, check_mutation, check_origin};
+pub(crate) use cors::{add_common_headers, preflight, s3_preflight};
 pub(crate) use current::asks_for_current;
 pub(crate) use framing::{check_framing, is_chunked};
 pub(crate) use host::check_host;

@@ -36,6 +36,14 @@ pub(crate) struct CredentialDocument(pub(crate) Document);
 /// A document of WebDAV, which may be empty.
 pub(crate) struct XmlDocument(pub(crate) Bytes);
 
+/// The XML of a request to S3, with the memory that is reserved for it and for what it becomes.
+pub(crate) struct S3Document(pub(crate) Document);
+
+/// The maximum size of the XML of a request to S3, in bytes.
+const MAX_S3_XML_SIZE: u64 = 4 << 20;
+/// The memory of parsed XML of S3, as a multiple of its size.
+const S3_XML_FACTOR: u64 = 8;
+
 /// The maximum size of a document with a token or share link, in bytes. Its parsed form takes a few times as much.
 const MAX_CREDENTIAL_SIZE: u64 = 64 << 10;
 /// The largest document, in bytes, that is received without a memory permit.
@@ -133,6 +141,23 @@ impl FromRequest<App> for XmlDocument {
 }
 
 /// Rejects a body with another media type; a body without one is checked by parsing it.
+impl FromRequest<App> for S3Document {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let limit = MAX_S3_XML_SIZE;
+        let claim = admission::claim_of(request.extensions(), app);
+        let mut document = Document::receive(request, app, limit, |_| 0).await?;
+        let parsed = (document.bytes.len() as u64).saturating_mul(S3_XML_FACTOR);
+        match &mut document.memory {
+            Some(memory) => memory.grow_to(parsed)?,
+            None if parsed > UNRESERVED_ESTIMATE_LIMIT => document.memory = Some(claim.take(parsed).await?),
+            None => {}
+        }
+        Ok(Self(document))
+    }
+}
+
 fn check_media_type(request: &Request, supported: &[&str]) -> Result<(), ApiError> {
     match media_type(request.headers()) {
         Some(other) if !supported.contains(&other.as_str()) => Err(ApiError::unsupported_media_type(supported)),

@@ -72,8 +72,13 @@ impl FromRequest<App> for ElementsBody {
 /// Returns the upload as the payload of a value. The stream fails if the body exceeds the limit, stalls, differs from
 /// its announced length, or does not match its digests, and at its end if the caller has lost its rights meanwhile.
 pub(crate) fn payload(app: &App, upload: Upload) -> Payload {
+    limited_payload(app, upload, app.settings().limits.value)
+}
+
+/// Like [`payload`], with a limit of its own.
+pub(crate) fn limited_payload(app: &App, upload: Upload, limit: u64) -> Payload {
     let size = upload.size;
-    let receiver = UploadStream::new(app, upload, app.settings().limits.value);
+    let receiver = UploadStream::new(app, upload, limit);
     let stream =
         stream::try_unfold(
             receiver,
@@ -152,6 +157,11 @@ impl Upload {
             return Err(too_large(limit));
         }
         Ok(upload)
+    }
+
+    /// A body that is decoded already, of an announced length.
+    pub(crate) fn decoded(body: Body, size: Option<u64>, session: Session) -> Self {
+        Self { body, size, digests: Vec::new(), session }
     }
 
     pub(super) fn new(request: Request, app: &App, digests: Vec<Digest>) -> Self {

@@ -21,7 +21,7 @@ const MAX_METHOD_BYTES: usize = 32;
 /// The first segment of the paths of links, whose second segment is a secret.
 const LINKS: &str = "s";
 /// The parameters whose values are secrets.
-const SECRET_PARAMETERS: [&str; 5] = ["access_token", "authorization", "key", "sig", "token"];
+const SECRET_PARAMETERS: [&str; 6] = ["access_token", "authorization", "key", "sig", "token", "x-amz-signature"];
 
 /// The path of a request, percent-encoded as it was sent, without the secret of a link and without any credential. Shown
 /// as text, it has printable ASCII characters only.
@@ -231,6 +231,7 @@ mod tests {
             ("token=SECRET&select=0", "token=…&select=0"),
             ("access_token=SECRET;sig=SECRET&&x", "access_token=…;sig=…&&x"),
             ("Key=SECRET", "key=…"),
+            ("X-Amz-Signature=SECRET&x-id=Get", "x-amz-signature=…&x-id=Get"),
             ("%74oken=SECRET", "token=…"),
             ("token%3DSECRET", "token=…"),
             ("+token+=SECRET=SECRET", "token=…"),

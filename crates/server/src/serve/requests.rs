@@ -15,6 +15,7 @@ use crate::{
     error::ApiError,
     request_log::ConnectionInfo,
     routes::Route,
+    s3_api,
     surface::Surface,
 };
 
@@ -52,17 +53,29 @@ impl Requests {
         };
         let request = self.identified(request);
         if self.mode == ConnectionMode::Reject {
-            let response = match is_monitoring(&request) {
-                true => dispatch::handle(self.app.clone(), request).await,
+            let response = match self.is_monitoring(&request) {
+                true => self.respond(request).await,
                 false => self.busy(&request),
             };
             return (with_connection_close(response), in_flight);
         }
         match self.permitted(in_flight) {
-            Ok(in_flight) => (dispatch::handle(self.app.clone(), request).await, in_flight),
-            Err(in_flight) if is_monitoring(&request) => (dispatch::handle(self.app.clone(), request).await, in_flight),
+            Ok(in_flight) => (self.respond(request).await, in_flight),
+            Err(in_flight) if self.is_monitoring(&request) => (self.respond(request).await, in_flight),
             Err(in_flight) => (self.busy(&request), in_flight),
         }
+    }
+
+    async fn respond(&self, request: Request) -> Response {
+        match self.surface {
+            Surface::Api | Surface::Root => dispatch::handle(self.app.clone(), request).await,
+            Surface::S3 => s3_api::handle(self.app.clone(), request).await,
+        }
+    }
+
+    fn is_monitoring(&self, request: &Request) -> bool {
+        let route = Route::find(request.method(), request.uri().path());
+        self.surface != Surface::S3 && route.is_some_and(Route::is_monitoring)
     }
 
     /// Attaches the peer and the caller to a request.
@@ -70,7 +83,7 @@ impl Requests {
         let mut request = request.map(Body::new);
         match self.surface {
             Surface::Api => dispatch::strip_base_path(&self.app, &mut request),
-            Surface::Root => self.surface.enter(&mut request),
+            Surface::Root | Surface::S3 => self.surface.enter(&mut request),
         }
         let proxies = &self.app.settings().proxies;
         let client = caller::resolve(proxies, self.peer, request.headers());
@@ -97,10 +110,6 @@ impl Requests {
     fn busy(&self, request: &Request) -> Response {
         dispatch::reject(&self.app, request, ApiError::too_many_connections(self.app.settings().limits.connections))
     }
-}
-
-fn is_monitoring(request: &Request) -> bool {
-    Route::find(request.method(), request.uri().path()).is_some_and(Route::is_monitoring)
 }
 
 fn with_connection_close(mut response: Response) -> Response {

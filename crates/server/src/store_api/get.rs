@@ -21,13 +21,11 @@ use crate::{
     app::App,
     error::ApiError,
     extract::{ConditionOutcome, KeyPath, ReadConditions},
-    headers::REVALIDATE,
+    headers::{REVALIDATE, SANDBOX},
     response_body::value_body,
     snapshot_api::ReadSource,
 };
 
-/// A value that a browser displays has no origin, runs nothing and submits nothing.
-const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
 /// The part of a value that is sent.
@@ -45,8 +43,7 @@ pub(crate) async fn get(
     uri: Uri,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    let store = source.values(&key)?;
-    match until_unchanged(|| read(store, &key, &conditions)).await? {
+    match value(source.values(&key)?, &key, &conditions).await? {
         Some(response) => Ok(response),
         None if conditions.is_plain() && !source.is_snapshot() => redirect::to_prefix(&app, &key, &uri).await,
         None => Err(ApiError::no_such_key(&key)),
@@ -61,18 +58,35 @@ pub(crate) async fn head(
     uri: Uri,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    let Some(meta) = source.values(&key)?.head(&key).await? else {
-        return match conditions.is_plain() && !source.is_snapshot() {
-            true => redirect::to_prefix(&app, &key, &uri).await,
-            false => Err(ApiError::no_such_key(&key)),
-        };
-    };
-    if let Some(response) = check_conditions(&conditions, &key, &meta)? {
-        return Ok(response);
+    match value_head(source.values(&key)?, &key, &conditions).await? {
+        Some(response) => Ok(response),
+        None if conditions.is_plain() && !source.is_snapshot() => redirect::to_prefix(&app, &key, &uri).await,
+        None => Err(ApiError::no_such_key(&key)),
     }
-    let mut response = head_with_validators(StatusCode::OK, &key, &meta, &conditions);
+}
+
+/// The response with a value; `None` if there is none.
+pub(crate) async fn value(
+    store: &dyn ReadableStore,
+    key: &Key,
+    conditions: &ReadConditions,
+) -> Result<Option<Response>, ApiError> {
+    until_unchanged(|| read(store, key, conditions)).await
+}
+
+/// The head of the response with a value; `None` if there is none.
+pub(crate) async fn value_head(
+    store: &dyn ReadableStore,
+    key: &Key,
+    conditions: &ReadConditions,
+) -> Result<Option<Response>, ApiError> {
+    let Some(meta) = store.head(key).await? else { return Ok(None) };
+    if let Some(response) = check_conditions(conditions, key, &meta)? {
+        return Ok(Some(response));
+    }
+    let mut response = head_with_validators(StatusCode::OK, key, &meta, conditions);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(meta.size));
-    Ok(response)
+    Ok(Some(response))
 }
 
 async fn read(store: &dyn ReadableStore, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, ApiError> {

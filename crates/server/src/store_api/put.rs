@@ -37,7 +37,7 @@ pub(crate) async fn put(
 /// Returns the precondition that the store checks atomically with the change.
 ///
 /// A date, and states of WebDAV, are checked now, and the version that they were checked against becomes the precondition.
-pub(super) async fn precondition(
+pub(crate) async fn precondition(
     app: &App,
     key: &Key,
     conditions: WriteConditions,

@@ -45,6 +45,7 @@ mod reductions;
 mod repeated_names;
 mod request_logs;
 mod rights;
+mod s3;
 mod snapshots;
 mod statuses;
 mod store_errors;

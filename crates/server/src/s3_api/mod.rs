@@ -1,0 +1,22 @@
+//! S3: buckets are the first segments of keys, and objects the values below them.
+//!
+//! A request is checked and identified by [`request`], which keeps its body, its conditions and the source of a copy in a
+//! [`Context`](context::Context). s3s routes the rest to an operation of [`operations`], which finds the context among the
+//! extensions of its request.
+
+mod attributes;
+mod buckets;
+mod context;
+mod copy;
+mod delete;
+mod error;
+mod listing;
+mod multipart;
+mod objects;
+mod operations;
+mod part_list;
+mod probes;
+mod request;
+mod write;
+
+pub(crate) use request::handle;
