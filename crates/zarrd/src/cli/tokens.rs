@@ -12,6 +12,7 @@ const TOKEN_CREATE_EXAMPLES: &str = "\
 Examples:
   zarrd token create --name Ada --allow read:lab/ --allow write:lab/exp1/ --expires 90d
   zarrd token create --name backup --allow read:/ --json
+  zarrd token create --name rclone --allow write:lab/ --s3 https://s3.example.org
 
 A right applies to everything below its prefix: read:lab/ to lab/x and lab/exp1/y, but not to the key lab. write includes \
 read, and admin, which creates tokens for its prefix, includes both. The token is printed on stdout.";
@@ -84,6 +85,11 @@ pub(crate) struct TokenCreateArgs {
     /// never]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<Expiry>,
+    /// Print, in addition, what S3 clients need: the key pair, a profile of ~/.aws and the environment of several clients.
+    /// The URL is that of --s3-listen
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:8002")]
+    #[arg(value_parser = s3_url)]
+    pub(crate) s3: Option<String>,
     /// The directory.
     #[command(flatten)]
     pub(crate) access: AccessArgs,
@@ -109,6 +115,18 @@ pub(crate) struct TokenRotateArgs {
     /// The directory.
     #[command(flatten)]
     pub(crate) access: AccessArgs,
+}
+
+/// Parses the URL of an S3 endpoint, without a slash at its end.
+fn s3_url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let host = host.map(|host| host.trim_end_matches('/')).filter(|host| !host.is_empty());
+    match host {
+        Some(host) if host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte)) => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err("it has the form http://HOST:PORT or https://HOST".to_owned()),
+    }
 }
 
 /// Parses a grant. The error has its reason.

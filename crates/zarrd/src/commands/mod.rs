@@ -16,6 +16,7 @@ mod login;
 mod ls;
 mod recover;
 mod restore;
+mod s3_profile;
 mod serve;
 mod share;
 mod stats;

@@ -9,7 +9,7 @@ use tokio::{
     task::spawn_blocking,
 };
 use tokio_util::task::AbortOnDropHandle;
-use zarrd_server::{App, Certificates, RequestLogs, Surface};
+use zarrd_server::{App, Certificates, OPEN_ACCESS_KEY, OPEN_SECRET_KEY, RequestLogs, Surface};
 use zarrd_store::ServedStore;
 
 use super::upload_sweep::sweep_uploads;
@@ -32,6 +32,8 @@ struct Listening {
     address: SocketAddr,
     /// The socket at whose root the store is served over WebDAV.
     dav: Option<(TcpListener, SocketAddr)>,
+    /// The socket at which the store is served to S3 clients.
+    s3: Option<(TcpListener, SocketAddr)>,
     /// The certificates, unless connections are plain.
     tls: Option<Arc<Certificates>>,
 }
@@ -46,10 +48,8 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     raise_file_limit();
     fit_connections(&mut config.settings.limits.connections);
     let (listener, address) = listen(config.listen).await?;
-    let dav = match config.dav_listen {
-        Some(address) => Some(listen(address).await?),
-        None => None,
-    };
+    let dav = listen_if_given(config.dav_listen).await?;
+    let s3 = listen_if_given(config.s3_listen).await?;
     let logs = RequestLogs::open(&config.logs)?;
     let reopened = logs.clone();
     signals.at_hang_up(move || reopened.reopen());
@@ -61,7 +61,7 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
         Ok(()) => {
             let watch = |tls: Arc<Certificates>| tls.watch(move || hang_up.clone().notified_owned());
             let _watching = tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(watch(tls))));
-            let listening = Listening { listener, address, dav, tls };
+            let listening = Listening { listener, address, dav, s3, tls };
             serve(&config, &store, &logs, listening, &mut signals).await
         }
         // A signal was received before serving began.
@@ -81,7 +81,7 @@ async fn serve(
     listening: Listening,
     signals: &mut Signals,
 ) -> Result<(), Error> {
-    let Listening { listener, address, dav, tls } = listening;
+    let Listening { listener, address, dav, s3, tls } = listening;
     let tokens = served_tokens::open(config).await?;
     let shared = store.shared();
     log_guarantees(config, &shared);
@@ -95,6 +95,13 @@ async fn serve(
     if let Some((listener, address)) = dav {
         ui::print(format_args!("WebDAV is at {scheme}://{address}/"));
         listeners.push((listener, Surface::Root));
+    }
+    if let Some((listener, address)) = s3 {
+        ui::print(format_args!(
+            "S3 is at {scheme}://{address} (without a token: unsigned, or with the access key {OPEN_ACCESS_KEY} and the \
+             secret key {OPEN_SECRET_KEY})"
+        ));
+        listeners.push((listener, Surface::S3));
     }
     tokens.print_first();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -137,6 +144,14 @@ async fn load_certificates(files: Option<TlsFiles>) -> Result<Option<Arc<Certifi
     let Some(TlsFiles { cert, key }) = files else { return Ok(None) };
     let loaded = spawn_blocking(move || Certificates::load(cert, key)).await;
     Ok(Some(loaded.map_err(|error| Error::Runtime(error.into()))??))
+}
+
+/// Listens on an address, if there is one.
+async fn listen_if_given(address: Option<Listen>) -> Result<Option<(TcpListener, SocketAddr)>, Error> {
+    match address {
+        Some(address) => listen(address).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Listens on an address, and returns it with the port, which may have been 0.

@@ -8,6 +8,7 @@ use zarrd_access::{
 };
 use zarrd_wire::time::rfc3339;
 
+use super::s3_profile;
 use crate::{
     config::{Expiry, OutputFormat, TokenCommand, TokenConfig},
     error::Error,
@@ -19,6 +20,9 @@ use crate::{
 struct Created<'a> {
     id: String,
     token: &'a str,
+    /// The secret key of S3 clients, whose access key is the id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret_key: Option<&'a str>,
 }
 
 /// A token, as JSON.
@@ -48,8 +52,8 @@ pub(super) fn run(config: TokenConfig) -> Result<(), Error> {
     }
     check_owner(&directory)?;
     match command {
-        TokenCommand::Create { name, grants, expires } => {
-            create(&AccessDirectory::open(directory)?, name, grants, expires, format)
+        TokenCommand::Create { name, grants, expires, s3 } => {
+            create(&AccessDirectory::open(directory)?, (name, grants), expires, s3.as_deref(), format)
         }
         TokenCommand::List => list(&AccessDirectory::open_existing(directory)?, format),
         TokenCommand::Revoke { token } => revoke(&AccessDirectory::open_existing(directory)?, &token),
@@ -67,9 +71,9 @@ fn check_owner(directory: &Path) -> Result<(), Error> {
 
 fn create(
     directory: &AccessDirectory,
-    name: String,
-    grants: Grants,
+    (name, grants): (String, Grants),
     expires: Option<Expiry>,
+    s3: Option<&str>,
     format: OutputFormat,
 ) -> Result<(), Error> {
     let expires = expires.map(|expires| expires.resolve(directory.now()).ok_or(Error::ExpiryTooFar)).transpose()?;
@@ -77,7 +81,13 @@ fn create(
     let mut output = Output::default();
     match format {
         OutputFormat::Text => output.line(secret.expose())?,
-        OutputFormat::Json => output.json(&Created { id: info.id.to_string(), token: secret.expose() })?,
+        OutputFormat::Json => {
+            let secret_key = s3.is_some().then(|| secret.secret_key());
+            output.json(&Created { id: info.id.to_string(), token: secret.expose(), secret_key })?;
+        }
+    }
+    if let (Some(url), OutputFormat::Text) = (s3, format) {
+        output.line(s3_profile::render(url, info.id, &secret))?;
     }
     output.finish()?;
     let TokenInfo { id, name, .. } = &info;

@@ -4,6 +4,8 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
 
 /// The beginnings of the targets of crates that log what requests contain.
 const CAPPED: [&str; 5] = ["h2", "hyper", "reqwest", "rustls", "tower"];
+/// The crate that logs each request which a client gets wrong as an error. The server logs those that matter itself.
+const SILENCED: &str = "s3s";
 
 /// Returns the most detailed level for each target: `info` for those of crates that log what requests contain, that of
 /// the filter for others and for targets that its text names.
@@ -13,10 +15,11 @@ const CAPPED: [&str; 5] = ["h2", "hyper", "reqwest", "rustls", "tower"];
 pub(super) fn caps(filter: &EnvFilter, text: &str) -> Targets {
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let named = text.split(',').filter_map(|directive| directive.split(['=', '[']).next());
-    let named = named.filter(|name| CAPPED.iter().any(|target| name.starts_with(target)));
+    let named = named.filter(|name| [SILENCED].iter().chain(&CAPPED).any(|target| name.starts_with(target)));
     Targets::new()
         .with_default(most)
         .with_targets(CAPPED.map(|target| (target, most.min(LevelFilter::INFO))))
+        .with_target(SILENCED, LevelFilter::OFF)
         .with_targets(named.map(|name| (name, most)))
 }
 
@@ -45,6 +48,14 @@ mod tests {
             let caps = caps(&filter.parse().unwrap(), filter);
             assert_eq!(caps.would_enable(target, &Level::DEBUG), is_logged, "{filter}: {target}");
             assert!(caps.would_enable(target, &Level::INFO), "{filter}: {target}");
+        }
+    }
+
+    #[test]
+    fn errors_of_s3s_are_logged_only_if_it_is_named() {
+        for (filter, is_logged) in [("debug", false), ("info", false), ("info,s3s=error", true)] {
+            let caps = caps(&filter.parse().unwrap(), filter);
+            assert_eq!(caps.would_enable("s3s::ops", &Level::ERROR), is_logged, "{filter}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
-use zarrd_server::{BasePath, Host, Network, Origin};
+use zarrd_server::{BasePath, Bucket, Domain, Host, Network, Origin};
 
 use super::{AnonymousRight, Listen, Location, Mount, scrub::ScrubInterval};
 
@@ -92,6 +92,20 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_DAV_LISTEN", value_name = "IP:PORT")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) dav_listen: Option<Listen>,
+    /// Address at which the store is served to S3 clients: the first segment of a key is its bucket. With --tls-cert it
+    /// speaks HTTPS too [default: none]
+    #[arg(long, env = "ZARRD_S3_LISTEN", value_name = "IP:PORT")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) s3_listen: Option<Listen>,
+    /// Domain below which host names begin with a bucket, as in `lab.s3.example.org`; the first segment of a path is the
+    /// bucket for all other names [default: none]
+    #[arg(long, env = "ZARRD_S3_DOMAIN", value_name = "DOMAIN")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) s3_domain: Option<Domain>,
+    /// Name of a bucket that is the whole store, in addition to the others [default: none]
+    #[arg(long, env = "ZARRD_S3_ROOT_BUCKET", value_name = "NAME")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) s3_root_bucket: Option<Bucket>,
     /// Certificate chain in PEM, to serve HTTPS only; loaded again when it changes and on SIGHUP
     #[arg(long, env = "ZARRD_TLS_CERT", value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,

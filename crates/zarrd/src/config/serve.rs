@@ -10,8 +10,8 @@ use bytesize::ByteSize;
 use zarrd_access::Grants;
 use zarrd_array::EmptyChunks;
 use zarrd_server::{
-    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, DirectorySlot, Hosts, Limits, LogOutput, MetricsAccess,
-    RequestLogOptions, Settings,
+    AccessPolicy, AnonymousAccess, ArrayOptions, BucketNames, Changes, DirectorySlot, Hosts, Limits, LogOutput,
+    MetricsAccess, RequestLogOptions, S3Settings, Settings,
 };
 use zarrd_store_local::Access as StoreAccess;
 
@@ -47,6 +47,8 @@ pub(crate) struct ServeConfig {
     pub(crate) listen: Listen,
     /// Address at whose root the store is served over WebDAV.
     pub(crate) dav_listen: Option<Listen>,
+    /// Address at which the store is served to S3 clients.
+    pub(crate) s3_listen: Option<Listen>,
     /// Files for TLS; `None` for plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
     /// Access control and limits of the server.
@@ -75,9 +77,10 @@ impl ServeConfig {
         };
         let listen = listen(serve.listen, file);
         let dav_listen = serve.dav_listen.or(file.serve.dav_listen);
+        let s3_listen = serve.s3_listen.or(file.serve.s3_listen);
         // The address by which most clients can reach the server.
         let is_loopback = |listen: &Listen| listen.0.ip().to_canonical().is_loopback();
-        let widest = dav_listen.filter(|dav| !is_loopback(dav)).unwrap_or(listen);
+        let widest = [dav_listen, s3_listen].into_iter().flatten().find(|other| !is_loopback(other)).unwrap_or(listen);
         let tls = TlsFiles::new(&serve, &file.serve)?;
         let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
         let is_local = is_loopback(&listen) && is_loopback(&widest) && proxies.is_empty();
@@ -101,7 +104,10 @@ impl ServeConfig {
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(widest.0, override_list(serve.allow_host, &file.serve.allow_host));
         let base_path = serve.base_path.or_else(|| file.serve.base_path.clone()).unwrap_or_default();
-        let settings = Settings { access, changes, origins, hosts, proxies, base_path, limits, arrays };
+        let root_bucket = serve.s3_root_bucket.or_else(|| file.serve.s3_root_bucket.clone());
+        let domain = serve.s3_domain.or_else(|| file.serve.s3_domain.clone());
+        let s3 = S3Settings { domain, buckets: BucketNames::new(root_bucket) };
+        let settings = Settings { access, changes, origins, hosts, proxies, base_path, s3, limits, arrays };
         let scrub = serve.scrub.or(file.serve.scrub).unwrap_or_default().0;
         let write = WriteLimits { scrub, ..WriteLimits::new(&write, file) };
         let mut config = Self {
@@ -114,6 +120,7 @@ impl ServeConfig {
             write,
             listen,
             dav_listen,
+            s3_listen,
             tls,
             settings,
             logs,

@@ -29,6 +29,8 @@ pub(crate) enum TokenCommand {
         grants: Grants,
         /// Its expiry, if any.
         expires: Option<Expiry>,
+        /// The URL of the S3 endpoint whose clients are to use it, if any.
+        s3: Option<String>,
     },
     /// Lists all tokens.
     List,
@@ -52,7 +54,7 @@ impl TokenConfig {
         let (AccessArgs { access, store, json }, command) = match args {
             TokenArgs::Create(args) => {
                 let grants = Grants::new(args.allow)?;
-                (args.access, TokenCommand::Create { name: args.name, grants, expires: args.expires })
+                (args.access, TokenCommand::Create { name: args.name, grants, expires: args.expires, s3: args.s3 })
             }
             TokenArgs::List(args) => (args, TokenCommand::List),
             TokenArgs::Revoke(args) => (args.access, TokenCommand::Revoke { token: args.token }),
