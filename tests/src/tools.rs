@@ -62,3 +62,14 @@ impl Tool {
         stdout.into_owned()
     }
 }
+
+/// Runs rclone, whose remotes the variables describe; returns its report.
+pub fn rclone(rclone: Tool, dir: &Path, remotes: &[(&str, &str)], arguments: &[&str]) -> String {
+    let mut command = rclone.command(dir);
+    // With certificates of the environment it has no S3.
+    command.env("RCLONE_CONFIG", "/dev/null").env_remove("AWS_CA_BUNDLE").envs(remotes.iter().copied());
+    let output = command.args(arguments).output().unwrap();
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(output.status.success(), "{arguments:?}: {stdout}{stderr}");
+    stdout + &stderr
+}

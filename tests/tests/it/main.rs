@@ -61,6 +61,7 @@ mod readme;
 mod reductions;
 mod rejected_requests;
 mod rejected_stores;
+mod s3;
 mod startup;
 mod store_lock;
 mod test_runner;

@@ -179,7 +179,7 @@ fn cycles(name: &str) -> BTreeSet<Vec<String>> {
 }
 
 /// The crates with more than one module.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "access",
     "array",
     "cf",
@@ -188,6 +188,7 @@ const CRATES: [&str; 15] = [
     "codec",
     "meta",
     "operations",
+    "s3",
     "server",
     "store",
     "store-dir",

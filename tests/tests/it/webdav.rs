@@ -15,7 +15,7 @@ use zarrd_tests::{
     sample::files,
     server::{Launch, Server},
     skip::{is_root, note, skip},
-    tools::{Tool, tool},
+    tools::{rclone, tool},
 };
 
 /// A server with an empty store.
@@ -88,24 +88,18 @@ fn litmus_fails_only_where_collections_have_no_keys_or_properties_are_set() {
     }
 }
 
-/// Runs rclone on the remote `dav:` at a URL; returns its report.
-fn rclone(rclone: Tool, dir: &Path, url: &str, arguments: &[&str]) -> String {
-    let mut command = rclone.command(dir);
-    command.env("RCLONE_CONFIG", "/dev/null").env("RCLONE_CONFIG_DAV_TYPE", "webdav");
-    command.env("RCLONE_CONFIG_DAV_URL", url).env("RCLONE_CONFIG_DAV_VENDOR", "other");
-    let output = command.args(arguments).output().unwrap();
-    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-    assert!(output.status.success(), "{arguments:?}: {stdout}{stderr}");
-    stdout + &stderr
-}
-
 #[test]
 fn rclone_copies_syncs_moves_and_checks() {
     let Some(program) = tool("rclone", "rclone") else { return };
     let site = Site::new();
     for (number, url) in site.urls().into_iter().enumerate() {
         let dir = site.new_dir(&format!("rclone-{number}"));
-        let run = |arguments: &[&str]| rclone(program, &dir, &url, arguments);
+        let remote = [
+            ("RCLONE_CONFIG_DAV_TYPE", "webdav"),
+            ("RCLONE_CONFIG_DAV_URL", &url),
+            ("RCLONE_CONFIG_DAV_VENDOR", "other"),
+        ];
+        let run = |arguments: &[&str]| rclone(program, &dir, &remote, arguments);
         let write = |name: &str, len: u64| {
             let path = dir.join("from").join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,0 +1,89 @@
+"""zarr-python's own tests of stores, for its ObjectStore over obstore's S3Store and its FsspecStore over s3fs:
+
+    URL=http://127.0.0.1:8002 pytest s3_store.py
+"""
+
+import itertools
+import os
+
+import botocore.session
+import obstore
+import pytest
+import s3fs
+from obstore.store import S3Store
+from zarr.core.buffer import cpu
+from zarr.storage import FsspecStore, ObjectStore
+from zarr.testing.store import StoreTests
+
+URL = os.environ["URL"]
+KEYS = {"aws_access_key_id": os.environ.get("KEY", "zarrd"), "aws_secret_access_key": os.environ.get("SECRET", "zarrd")}
+CLIENT = botocore.session.get_session().create_client("s3", endpoint_url=URL, region_name="us-east-1", **KEYS)
+numbers = itertools.count()
+
+
+def new_bucket():
+    """The name of a new bucket."""
+    name = f"bucket-{next(numbers)}"
+    CLIENT.create_bucket(Bucket=name)
+    return name
+
+
+class TestObstore(StoreTests[ObjectStore, cpu.Buffer]):
+    store_cls = ObjectStore
+    buffer_cls = cpu.Buffer
+
+    @pytest.fixture
+    def store_kwargs(self):
+        store = S3Store(new_bucket(), endpoint=URL, region="us-east-1", client_options={"allow_http": True}, **{name.removeprefix("aws_"): value for name, value in KEYS.items()})
+        return {"store": store, "read_only": False}
+
+    @pytest.fixture
+    async def store(self, store_kwargs):
+        return self.store_cls(**store_kwargs)
+
+    async def get(self, store, key):
+        return self.buffer_cls.from_bytes(bytes(await (await obstore.get_async(store.store, key)).bytes_async()))
+
+    async def set(self, store, key, value):
+        await obstore.put_async(store.store, key, value.to_bytes())
+
+    def test_store_repr(self, store):
+        assert str(store) == f"object_store://{store.store}"
+
+    def test_store_supports_writes(self, store):
+        assert store.supports_writes
+
+    def test_store_supports_listing(self, store):
+        assert store.supports_listing
+
+
+class TestS3fs(StoreTests[FsspecStore, cpu.Buffer]):
+    store_cls = FsspecStore
+    buffer_cls = cpu.Buffer
+
+    @pytest.fixture
+    def store_kwargs(self):
+        # Each test has an event loop of its own.
+        s3fs.S3FileSystem.clear_instance_cache()
+        fs = s3fs.S3FileSystem(endpoint_url=URL, key=KEYS["aws_access_key_id"], secret=KEYS["aws_secret_access_key"], asynchronous=True, use_listings_cache=False)
+        return {"fs": fs, "path": new_bucket()}
+
+    @pytest.fixture
+    async def store(self, store_kwargs):
+        return self.store_cls(**store_kwargs)
+
+    async def get(self, store, key):
+        body = CLIENT.get_object(Bucket=store.path, Key=key)["Body"]
+        return self.buffer_cls.from_bytes(body.read())
+
+    async def set(self, store, key, value):
+        CLIENT.put_object(Bucket=store.path, Key=key, Body=value.to_bytes())
+
+    def test_store_repr(self, store):
+        assert str(store) == f"<FsspecStore({type(store.fs).__name__}, {store.path})>"
+
+    def test_store_supports_writes(self, store):
+        assert store.supports_writes
+
+    def test_store_supports_listing(self, store):
+        assert store.supports_listing
