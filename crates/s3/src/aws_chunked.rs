@@ -16,7 +16,7 @@ use s3s::{S3Error, s3_error};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{body::BodyError, sigv4::mac};
+use crate::{body::BodyError, mac::mac};
 
 /// The maximum length of the line before a chunk, in bytes.
 const MAX_LINE: usize = 1024;

@@ -18,6 +18,7 @@ mod checksum;
 mod entity_tags;
 mod guard;
 mod host;
+mod mac;
 mod names;
 mod sigv4;
 

@@ -5,13 +5,12 @@ mod parse;
 
 use std::time::{Duration, SystemTime};
 
-use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use s3s::{S3Error, s3_error};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::aws_chunked::ChunkSigner;
+use crate::{aws_chunked::ChunkSigner, mac::mac};
 
 /// The access key of an open server, with which requests have the rights of anonymous ones.
 pub const OPEN_ACCESS_KEY: &str = "zarrd";
@@ -147,12 +146,6 @@ impl Signature {
         let of_day = mac(format!("AWS4{secret}").as_bytes(), self.day.as_bytes());
         [self.region.as_str(), "s3", "aws4_request"].iter().fold(of_day, |key, part| mac(&key, part.as_bytes()))
     }
-}
-
-/// The HMAC-SHA256 of a message.
-pub(crate) fn mac(key: &[u8], message: &[u8]) -> [u8; 32] {
-    // A key may have any length.
-    Hmac::<Sha256>::new_from_slice(key).map_or([0; 32], |mac| mac.chain_update(message).finalize().into_bytes().into())
 }
 
 #[cfg(test)]
