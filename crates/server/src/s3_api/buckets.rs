@@ -13,7 +13,7 @@ use zarrd_access::Right;
 use zarrd_s3::{Bucket, BucketNames};
 use zarrd_store::{Change, Prefix, ReadableStore, StoreError};
 
-use super::{context::Context, error::Failure, objects, probes::owner, write};
+use super::{context::Context, error::Failure, owner::owner, write};
 use crate::{app::App, dav_api::first_below, pager::Pager};
 
 /// The region that all buckets are in.
@@ -26,7 +26,7 @@ const PAGE_ENTRIES: usize = 1000;
 /// True if a bucket exists.
 async fn exists(context: &Context, bucket: &Bucket) -> Result<bool, Failure> {
     let Some(record) = context.names().record(bucket) else { return Ok(true) };
-    if objects::exists(context, &record).await? {
+    if context.exists(&record).await? {
         return Ok(true);
     }
     let prefix = context.names().prefix(bucket);

@@ -9,7 +9,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, s3_error};
 use zarrd_access::Right;
 use zarrd_array::Permit;
 use zarrd_s3::{Bucket, BucketNames, CopySource, ObjectName, Trailers, Verifier};
-use zarrd_store::{Key, Listing, Prefix, StoreError};
+use zarrd_store::{Key, Listing, Prefix, ReadableStore, StoreError};
 
 use super::error::Failure;
 use crate::{app::App, authorization::Session, error::ApiError};
@@ -150,6 +150,11 @@ impl Context {
             children if children.is_empty() => Err(self.denied(Right::Read, prefix.as_str())),
             children => Ok(Some(children)),
         }
+    }
+
+    /// True if a key has a value.
+    pub(super) async fn exists(&self, key: &Key) -> Result<bool, Failure> {
+        Ok(self.app().store().head(key).await?.is_some())
     }
 
     /// Fails unless keys below a prefix can be listed.

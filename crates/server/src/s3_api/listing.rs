@@ -13,7 +13,7 @@ use zarrd_access::Right;
 use zarrd_s3::{BucketNames, encode_listed, entity_tag};
 use zarrd_store::{Fold, ListableStore, Prefix, Scan, Scanned, ValueMeta};
 
-use super::{buckets, context::Context, error::Failure, objects::size, probes::owner};
+use super::{buckets, context::Context, error::Failure, objects::size, owner::owner};
 
 /// The maximum number of entries of a response, and the number if the request has none.
 const MAX_ENTRIES: usize = 1000;

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod buckets;
+mod completion;
 mod context;
 mod copy;
 mod delete;
@@ -14,6 +15,7 @@ mod listing;
 mod multipart;
 mod objects;
 mod operations;
+mod owner;
 mod part_list;
 mod probes;
 mod request;

@@ -1,22 +1,20 @@
 //! Uploads in parts.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
 
 use s3s::{
     S3Error, S3ErrorCode,
     dto::{
-        AbortMultipartUploadInput, ChecksumAlgorithm as NamedAlgorithm, CompleteMultipartUploadInput,
-        CompleteMultipartUploadOutput, CopyPartResult, CreateMultipartUploadInput, CreateMultipartUploadOutput,
-        UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
+        AbortMultipartUploadInput, ChecksumAlgorithm as NamedAlgorithm, CopyPartResult, CreateMultipartUploadInput,
+        CreateMultipartUploadOutput, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
     },
     s3_error,
 };
-use tokio::time::timeout;
 use zarrd_access::Right;
 use zarrd_s3::{Trailers, Verifier, entity_tag};
 use zarrd_store::{
-    ByteRange, Checksum, ChecksumAlgorithm, ChecksumKind, Completion, Key, NewUpload, Part, Precondition, PutResult,
-    ReadableStore, StoreError, TransactionalStore, Upload, UploadId, UploadState, UploadStore, UploadsError, Version,
+    ByteRange, Checksum, ChecksumAlgorithm, ChecksumKind, Key, NewUpload, Part, ReadableStore, StoreError, Upload,
+    UploadId, UploadState, UploadStore, UploadsError,
 };
 use zarrd_wire::range::{self, RangeRequest};
 
@@ -26,14 +24,12 @@ use super::{
     copy,
     error::Failure,
     objects::{Fields, checksum_type_of, set_checksum},
-    part_list, write,
+    write,
 };
-use crate::extract::{ReadConditions, WriteConditions};
+use crate::extract::ReadConditions;
 
 /// The minimum size of every part but the last one, in bytes.
 const MIN_PART: u64 = 5 << 20;
-/// The time after which the head of the response to a completion is sent, and white space until its end.
-const QUIET: Duration = Duration::from_secs(5);
 /// The number of parts of a page.
 const PAGE_PARTS: usize = 1000;
 
@@ -127,69 +123,6 @@ pub(super) async fn part_copy(context: &Context, input: UploadPartCopyInput) -> 
         set_checksum!(result, @plain checksum);
     }
     Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..UploadPartCopyOutput::default() })
-}
-
-/// `CompleteMultipartUpload`.
-pub(super) async fn complete(
-    context: &Context,
-    input: CompleteMultipartUploadInput,
-) -> Result<CompleteMultipartUploadOutput, Failure> {
-    let bucket = context.bucket(&input.bucket)?;
-    let found = find(context, &input.bucket, &input.key, &input.upload_id).await?;
-    let conditions = WriteConditions::from_headers(context.conditions())?;
-    let parts = part_list::requested(&input)?;
-    let checksum = match found.upload.state {
-        UploadState::Begun => part_list::check(context, &found, &input, &parts).await?,
-        UploadState::Completed => None,
-    };
-    let parts: Vec<(u32, Version)> = parts.iter().map(|part| (part.number, part.version)).collect();
-    write::confirm(context)?;
-    buckets::record(context, &bucket).await?;
-    let store = Arc::clone(context.app().writes()?);
-    let precondition = conditions.precondition;
-    let completing = tokio::spawn(completed(store, found, parts, precondition.clone(), checksum));
-    let mut completing = Box::pin(async move {
-        let result = completing.await.map_err(|_| StoreError::Closed)?;
-        result.map_err(|error| match error {
-            UploadsError::Store(error) => write::failed(error, &precondition),
-            other => other.into(),
-        })
-    });
-    let output = move |result: PutResult| {
-        let mut output = CompleteMultipartUploadOutput {
-            e_tag: Some(entity_tag(result.version)),
-            location: Some(format!("/{}/{}", input.bucket, input.key)),
-            bucket: Some(input.bucket),
-            key: Some(input.key),
-            ..CompleteMultipartUploadOutput::default()
-        };
-        if let Some(checksum) = &checksum {
-            set_checksum!(output, checksum);
-        }
-        output
-    };
-    match timeout(QUIET, &mut completing).await {
-        Ok(result) => Ok(output(result?)),
-        Err(_) => {
-            let context = context.clone();
-            let rest = async move { completing.await.map(output).map_err(|failure| context.fail(failure)) };
-            let future: futures::future::BoxFuture<'static, Result<CompleteMultipartUploadOutput, S3Error>> =
-                Box::pin(rest);
-            Ok(CompleteMultipartUploadOutput { future: Some(future), ..CompleteMultipartUploadOutput::default() })
-        }
-    }
-}
-
-/// Completes an upload, even if the client disconnects.
-async fn completed(
-    store: Arc<dyn TransactionalStore>,
-    found: CallersUpload,
-    parts: Vec<(u32, Version)>,
-    precondition: Precondition,
-    checksum: Option<Checksum>,
-) -> Result<PutResult, UploadsError> {
-    let completion = Completion { parts: &parts, precondition, checksum };
-    store.complete_upload(&found.key, found.id, &completion).await
 }
 
 /// `AbortMultipartUpload`.

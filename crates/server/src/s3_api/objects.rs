@@ -17,7 +17,7 @@ use s3s::{
 };
 use zarrd_access::Right;
 use zarrd_s3::entity_tag;
-use zarrd_store::{AttributeFields, Attributes, AttributesError, Checksum, Key, ReadableStore};
+use zarrd_store::{AttributeFields, Attributes, AttributesError, Checksum, Key};
 use zarrd_wire::{attributes, etag, time};
 
 use super::{buckets, context::Context, error::Failure, write};
@@ -232,9 +232,4 @@ fn not_modified(tag: Option<&ETag>, headers: &HeaderMap) -> S3Error {
 /// The size of an object, as S3 has it.
 pub(super) fn size(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-/// True if a key has a value.
-pub(super) async fn exists(context: &Context, key: &Key) -> Result<bool, Failure> {
-    Ok(context.app().store().head(key).await?.is_some())
 }

@@ -3,7 +3,8 @@
 use s3s::{S3, S3ErrorCode, S3Request, S3Response, S3Result, dto};
 
 use super::{
-    attributes, buckets, context::Context, copy, delete, error::Failure, listing, multipart, objects, part_list, probes,
+    attributes, buckets, completion, context::Context, copy, delete, error::Failure, listing, multipart, objects,
+    part_list, probes,
 };
 
 /// The operations.
@@ -58,7 +59,7 @@ operations! {
         multipart::part_copy(context, input).await.map(S3Response::new)
     }
     "CompleteMultipartUpload": fn complete_multipart_upload(context, input: CompleteMultipartUploadInput) -> CompleteMultipartUploadOutput {
-        multipart::complete(context, input).await.map(S3Response::new)
+        completion::complete(context, input).await.map(S3Response::new)
     }
     "AbortMultipartUpload": fn abort_multipart_upload(context, input: AbortMultipartUploadInput) -> AbortMultipartUploadOutput {
         multipart::abort(context, input).await.map(|()| S3Response::new(dto::AbortMultipartUploadOutput::default()))

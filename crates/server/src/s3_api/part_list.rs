@@ -18,7 +18,7 @@ use super::{
     error::Failure,
     multipart::{self, CallersUpload, Checksums},
     objects::{checksum_type_of, set_checksum, size},
-    probes::owner,
+    owner::owner,
 };
 
 /// The maximum number of entries of a listing, and the number if the request has none.

@@ -4,19 +4,17 @@ use s3s::{
     S3Error, S3ErrorCode,
     dto::{
         GetBucketAclOutput, GetBucketLocationOutput, GetBucketPolicyStatusOutput, GetBucketRequestPaymentOutput,
-        GetObjectAclOutput, GetObjectTaggingOutput, Grant, Grantee, Owner, Payer, Permission, PolicyStatus, Type,
+        GetObjectAclOutput, GetObjectTaggingOutput, Grant, Grantee, Payer, Permission, PolicyStatus, Type,
     },
 };
 use zarrd_access::Right;
 
-use super::{buckets, context::Context, error::Failure, objects};
-
-/// The owner of all buckets and objects.
-const OWNER: &str = "zarrd";
-
-pub(super) fn owner() -> Owner {
-    Owner { display_name: Some(OWNER.to_owned()), id: Some(OWNER.to_owned()) }
-}
+use super::{
+    buckets,
+    context::Context,
+    error::Failure,
+    owner::{OWNER, owner},
+};
 
 /// `GetBucketLocation`: the region whose name is empty.
 pub(super) async fn location(context: &Context, bucket: &str) -> Result<GetBucketLocationOutput, Failure> {
@@ -72,7 +70,7 @@ pub(super) async fn missing<T>(context: &Context, bucket: &str, code: S3ErrorCod
 async fn existing(context: &Context, bucket: &str, key: &str) -> Result<(), Failure> {
     let name = context.bucket(bucket)?;
     match context.key(&name, key, Right::Read)? {
-        Some(key) if objects::exists(context, &key).await? => Ok(()),
+        Some(key) if context.exists(&key).await? => Ok(()),
         _ => Err(buckets::missing_key(context, bucket).await),
     }
 }
