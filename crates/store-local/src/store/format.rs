@@ -8,10 +8,11 @@ use std::{
 use parking_lot::Mutex;
 use zarrd_store::StoreError;
 
-use super::inner::StoreInner;
 use crate::{
     commit::{Action, PlainChange},
     open::Identity,
+    paths::Paths,
+    values::Directory,
 };
 
 /// Whether the store has the format that attributes and uploads need.
@@ -30,26 +31,25 @@ impl Format {
     pub(super) fn lacks(&self, changes: &[PlainChange]) -> bool {
         changes.iter().any(needs_attributes) && !self.has_attributes.load(Ordering::Acquire)
     }
-}
 
-impl StoreInner {
     /// Makes the format of attributes and uploads durable, so that programs which do not know them open the store no more.
     /// Blocks.
-    pub(super) fn raise_format(&self) -> Result<(), StoreError> {
-        let _raising = self.format.raising.lock();
-        if self.format.has_attributes.load(Ordering::Acquire) {
+    pub(super) fn raise(&self, identity: &Identity, directory: &Directory, paths: &Paths) -> Result<(), StoreError> {
+        let _raising = self.raising.lock();
+        if self.has_attributes.load(Ordering::Acquire) {
             return Ok(());
         }
-        let identity = self.identity.with_attributes();
-        let written = self.directory.check_place().map_err(io::Error::other);
+        let raised = identity.with_attributes();
+        let written = directory.check_place().map_err(io::Error::other);
         written.map_err(|error| StoreError::io("raise the format of the store", error))?;
-        identity.write(&self.paths).map_err(|error| match error.is_out_of_space() {
+        raised.write(paths).map_err(|error| match error.is_out_of_space() {
             true => StoreError::OutOfSpace,
             false => StoreError::io("raise the format of the store", io::Error::other(error)),
         })?;
-        identity.write_copy(&self.paths);
-        tracing::info!(dir = %self.dir().display(), "raised the format of the store to 3: it has attributes or uploads");
-        self.format.has_attributes.store(true, Ordering::Release);
+        raised.write_copy(paths);
+        let dir = paths.given().display();
+        tracing::info!(%dir, "raised the format of the store to 3: it has attributes or uploads");
+        self.has_attributes.store(true, Ordering::Release);
         Ok(())
     }
 }

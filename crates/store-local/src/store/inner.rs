@@ -139,6 +139,11 @@ impl StoreInner {
         self.paths.given()
     }
 
+    /// Makes the format of attributes and uploads durable. Blocks.
+    pub(super) fn raise_format(&self) -> Result<(), StoreError> {
+        self.format.raise(&self.identity, &self.directory, &self.paths)
+    }
+
     /// The identity of this store and of its opening, for which a staged value is valid.
     pub(super) fn open_id(&self) -> (u64, u64) {
         (self.identity.id, self.start)
