@@ -7,12 +7,12 @@ import itertools
 import os
 
 import botocore.session
-import obstore
 import pytest
 import s3fs
 from obstore.store import S3Store
+from obstore_suite import ObstoreSuite
 from zarr.core.buffer import cpu
-from zarr.storage import FsspecStore, ObjectStore
+from zarr.storage import FsspecStore
 from zarr.testing.store import StoreTests
 
 URL = os.environ["URL"]
@@ -28,33 +28,12 @@ def new_bucket():
     return name
 
 
-class TestObstore(StoreTests[ObjectStore, cpu.Buffer]):
-    store_cls = ObjectStore
-    buffer_cls = cpu.Buffer
-
+class TestObstore(ObstoreSuite):
     @pytest.fixture
     def store_kwargs(self):
-        store = S3Store(new_bucket(), endpoint=URL, region="us-east-1", client_options={"allow_http": True}, **{name.removeprefix("aws_"): value for name, value in KEYS.items()})
+        keys = {name.removeprefix("aws_"): value for name, value in KEYS.items()}
+        store = S3Store(new_bucket(), endpoint=URL, region="us-east-1", client_options={"allow_http": True}, **keys)
         return {"store": store, "read_only": False}
-
-    @pytest.fixture
-    async def store(self, store_kwargs):
-        return self.store_cls(**store_kwargs)
-
-    async def get(self, store, key):
-        return self.buffer_cls.from_bytes(bytes(await (await obstore.get_async(store.store, key)).bytes_async()))
-
-    async def set(self, store, key, value):
-        await obstore.put_async(store.store, key, value.to_bytes())
-
-    def test_store_repr(self, store):
-        assert str(store) == f"object_store://{store.store}"
-
-    def test_store_supports_writes(self, store):
-        assert store.supports_writes
-
-    def test_store_supports_listing(self, store):
-        assert store.supports_listing
 
 
 class TestS3fs(StoreTests[FsspecStore, cpu.Buffer]):
@@ -65,7 +44,8 @@ class TestS3fs(StoreTests[FsspecStore, cpu.Buffer]):
     def store_kwargs(self):
         # Each test has an event loop of its own.
         s3fs.S3FileSystem.clear_instance_cache()
-        fs = s3fs.S3FileSystem(endpoint_url=URL, key=KEYS["aws_access_key_id"], secret=KEYS["aws_secret_access_key"], asynchronous=True, use_listings_cache=False)
+        key, secret = KEYS["aws_access_key_id"], KEYS["aws_secret_access_key"]
+        fs = s3fs.S3FileSystem(endpoint_url=URL, key=key, secret=secret, asynchronous=True, use_listings_cache=False)
         return {"fs": fs, "path": new_bucket()}
 
     @pytest.fixture
