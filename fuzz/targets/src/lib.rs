@@ -10,6 +10,7 @@ mod elements;
 mod metadata;
 mod npz;
 mod request;
+mod s3;
 mod selection;
 mod shard_index;
 mod zom;
@@ -21,6 +22,7 @@ pub use elements::elements;
 pub use metadata::metadata;
 pub use npz::npz;
 pub use request::request;
+pub use s3::s3;
 pub use selection::selection;
 pub use shard_index::shard_index;
 pub use zom::zom;
@@ -29,7 +31,7 @@ pub use zom::zom;
 pub type Target = fn(&[u8]);
 
 /// All targets with their names, which are those of their corpora.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("array_query", array_query),
     ("decode", decode),
     ("document_edit", document_edit),
@@ -37,6 +39,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("metadata", metadata),
     ("npz", npz),
     ("request", request),
+    ("s3", s3),
     ("selection", selection),
     ("shard_index", shard_index),
     ("zom", zom),

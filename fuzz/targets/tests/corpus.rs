@@ -43,6 +43,11 @@ fn request_corpus_passes() {
 }
 
 #[test]
+fn s3_corpus_passes() {
+    assert!(replay("s3") >= 20);
+}
+
+#[test]
 fn selection_corpus_passes() {
     assert!(replay("selection") >= 30);
 }
