@@ -12,9 +12,10 @@ pub const MAX_INTENT_LEN: usize = 8 << 10;
 /// The maximum number of intents that exist at a time.
 pub const MAX_INTENTS: usize = 1024;
 
-/// The id of an intent: random, and never reused.
+/// The id of an intent: random, and never reused. Its bytes are big-endian; a number would align each
+/// [`Change`](crate::Change) to 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct IntentId(u128);
+pub struct IntentId([u8; 16]);
 
 /// A durable record of an operation that takes several commits.
 ///
@@ -87,17 +88,17 @@ pub enum IntentError {
 impl IntentId {
     /// A new id.
     pub fn random() -> Self {
-        Self(u128::from(random()) << 64 | u128::from(random()))
+        Self::from_u128(u128::from(random()) << 64 | u128::from(random()))
     }
 
     /// The id with this number.
     pub const fn from_u128(number: u128) -> Self {
-        Self(number)
+        Self(number.to_be_bytes())
     }
 
     /// The id as a number.
     pub const fn as_u128(self) -> u128 {
-        self.0
+        u128::from_be_bytes(self.0)
     }
 }
 
@@ -132,7 +133,7 @@ impl fmt::Debug for RunId {
 
 impl fmt::Display for IntentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        write!(f, "{:032x}", self.as_u128())
     }
 }
 

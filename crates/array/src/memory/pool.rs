@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::select_ok};
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 use zarrd_store::WaitTimes;
@@ -311,7 +312,7 @@ impl PartitionedPool {
         }
     }
 
-    /// Takes an amount, waiting if necessary: a small request waits only for other small ones.
+    /// Takes an amount, waiting if necessary: a small request for whichever part has it first.
     pub(crate) async fn take(
         &self,
         caller: Caller,
@@ -325,7 +326,11 @@ impl PartitionedPool {
         let _wait = self.waits.start();
         match class {
             RequestSize::Large => self.main.take(caller, amount, patience).await,
-            RequestSize::Small => self.small.take(caller, amount, patience).await,
+            // The request that is not granted leaves its queue, or gives back what it was granted.
+            RequestSize::Small => {
+                let parts = [&self.main, &self.small].map(|part| part.take(caller, amount, patience).boxed());
+                select_ok(parts).await.map(|(portion, _)| portion)
+            }
         }
     }
 

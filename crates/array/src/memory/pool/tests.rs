@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::future::BoxFuture;
 
 use super::*;
 
@@ -41,6 +41,22 @@ async fn waits_are_timed_and_amounts_granted_at_once_are_not() {
     drop(wait);
     assert_eq!(pool.waits().totals().count, 2, "so does one that is given up");
     drop((held, small));
+}
+
+#[tokio::test]
+async fn small_request_waits_for_both_parts() {
+    for large_ends_first in [true, false] {
+        let pool = PartitionedPool::new(8, 2);
+        let large = pool.take(ONE, 6, RequestSize::Large, LONG).await.unwrap();
+        let small = pool.take(TWO, 2, RequestSize::Small, LONG).await.unwrap();
+        let mut wait = pool.take(THREE, 1, RequestSize::Small, LONG).boxed();
+        assert!((&mut wait).now_or_never().is_none());
+        let other = if large_ends_first { (drop(large), small).1 } else { (drop(small), large).1 };
+        let granted = wait.now_or_never().expect("a part is free").unwrap();
+        assert_eq!(pool.usage().waiting, 0, "it waits for nothing more");
+        drop((granted, other));
+        assert!(pool.is_unused());
+    }
 }
 
 #[tokio::test]
