@@ -76,6 +76,22 @@ pub fn parse_checksum(algorithm: ChecksumAlgorithm, text: &[u8]) -> Option<Check
     Checksum::new(algorithm, ChecksumKind::FullObject, &STANDARD.decode(text).ok()?).ok()
 }
 
+/// The CRC that an algorithm is; `None` for hashes.
+pub(crate) fn crc_algorithm(algorithm: ChecksumAlgorithm) -> Option<CrcAlgorithm> {
+    match algorithm {
+        ChecksumAlgorithm::Crc32 => Some(CrcAlgorithm::Crc32IsoHdlc),
+        ChecksumAlgorithm::Crc32c => Some(CrcAlgorithm::Crc32Iscsi),
+        ChecksumAlgorithm::Crc64Nvme => Some(CrcAlgorithm::Crc64Nvme),
+        ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256 => None,
+    }
+}
+
+/// The bytes of a CRC.
+pub(crate) fn crc_bytes(algorithm: ChecksumAlgorithm, sum: u64) -> Vec<u8> {
+    let bytes = sum.to_be_bytes();
+    bytes.get(bytes.len().saturating_sub(algorithm.bytes())..).unwrap_or_default().to_vec()
+}
+
 impl Verifier {
     /// What the headers of a request announce of its body.
     pub fn new(headers: &HeaderMap) -> Result<Self, S3Error> {
@@ -206,13 +222,10 @@ impl Expected {
 
 impl Hasher {
     fn new(algorithm: ChecksumAlgorithm) -> Self {
-        let crc = |kind| Self::Crc(algorithm, Box::new(Crc::new(kind)));
-        match algorithm {
-            ChecksumAlgorithm::Crc32 => crc(CrcAlgorithm::Crc32IsoHdlc),
-            ChecksumAlgorithm::Crc32c => crc(CrcAlgorithm::Crc32Iscsi),
-            ChecksumAlgorithm::Crc64Nvme => crc(CrcAlgorithm::Crc64Nvme),
-            ChecksumAlgorithm::Sha1 => Self::Sha1(Box::default()),
-            ChecksumAlgorithm::Sha256 => Self::Sha256(Box::default()),
+        match (algorithm, crc_algorithm(algorithm)) {
+            (_, Some(crc)) => Self::Crc(algorithm, Box::new(Crc::new(crc))),
+            (ChecksumAlgorithm::Sha1, None) => Self::Sha1(Box::default()),
+            (_, None) => Self::Sha256(Box::default()),
         }
     }
 
@@ -227,10 +240,7 @@ impl Hasher {
 
     fn finish(self) -> Vec<u8> {
         match self {
-            Self::Crc(algorithm, crc) => {
-                let bytes = crc.finalize().to_be_bytes();
-                bytes.get(bytes.len().saturating_sub(algorithm.bytes())..).unwrap_or_default().to_vec()
-            }
+            Self::Crc(algorithm, crc) => crc_bytes(algorithm, crc.finalize()),
             Self::Sha1(hasher) => hasher.finalize().to_vec(),
             Self::Sha256(hasher) => hasher.finalize().to_vec(),
             Self::Md5(hasher) => hasher.finalize().to_vec(),

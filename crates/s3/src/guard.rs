@@ -19,12 +19,13 @@ pub struct CopySource {
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'r>(pub SignedRequest<'r>);
 
+/// The version that every object has.
+pub const NULL_VERSION: &str = "null";
+
 const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
 /// The source of copies in requests to s3s, which knows fewer names of buckets than there are.
 const PLACEHOLDER: HeaderValue = HeaderValue::from_static("source/key");
 const VERSION_ID: &str = "versionId";
-/// The version that every current object has.
-const NULL_VERSION: &str = "null";
 /// The first characters of the names of headers that ask for what zarrd does not have.
 const REFUSED: [&str; 9] = [
     "x-amz-bucket-object-lock-",
@@ -147,13 +148,17 @@ impl Guard<'_> {
                 continue;
             }
             match name == VERSION_ID {
-                true if value == NULL_VERSION || value.is_empty() => {}
-                true => return Err(no_such_version()),
+                true => check_version(&value)?,
                 false => routed.push(parameter),
             }
         }
         Ok(routed.join("&"))
     }
+}
+
+/// Fails unless the version that a request names is `null`, which every object has, or empty.
+pub fn check_version(version: &str) -> Result<(), S3Error> {
+    if version.is_empty() || version == NULL_VERSION { Ok(()) } else { Err(no_such_version()) }
 }
 
 fn check_headers(headers: &HeaderMap) -> Result<(), S3Error> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zarrd_store::{Cursor, DirPage, KeyPage, ListableStore, PageRequest, Prefix, StoreError};
+use zarrd_store::{Cursor, DirPage, Key, KeyPage, ListableStore, PageRequest, Prefix, StoreError};
 
 use crate::app::App;
 
@@ -18,6 +18,14 @@ pub(crate) struct Pager {
     pub(crate) remaining: Option<usize>,
     /// The cursor of the next page; outer `None` at the end.
     pub(crate) next: Option<Option<Cursor>>,
+}
+
+/// The first key below a prefix.
+pub(crate) async fn first_below(app: &App, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
+    let permit = app.listing_permit(prefix).await;
+    let page = app.store().list_prefix(prefix, PageRequest::first(1)).await?;
+    drop(permit);
+    Ok(page.keys.into_iter().next().map(|entry| entry.key))
 }
 
 impl Pager {

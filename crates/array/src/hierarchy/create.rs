@@ -200,24 +200,22 @@ async fn change(
 /// Commits; `None` if a precondition failed.
 pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
     let consolidated = change_set.consolidated();
-    let exclusions = change_set.exclusions().to_vec();
+    let exclusion = change_set.exclusions().first().cloned();
     let changes = context.run_lookups(change_set.len(), change_set.stage(&**context.writes()?)).await??;
     match shared_commit::commit(context, changes, consolidated.as_ref()).await {
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
-        Err(StoreError::Intent(IntentError::Excludes { id })) => {
-            excluded(context, &exclusions, id).await.map(|()| None)
-        }
+        Err(StoreError::Intent(IntentError::Excludes { id })) => excluded(context, exclusion, id).await.map(|()| None),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Waits until an operation that excludes a commit is settled. Fails if that is a copy, which may wait for a lock that the
 /// caller holds.
-pub(crate) async fn excluded(context: &Context, exclusions: &[Excluded], id: IntentId) -> Result<(), NodeError> {
-    match exclusions.first() {
-        Some(Excluded::NewShape(path)) => Ok(context.wait_until_settled(path, id).await?),
-        Some(Excluded::NewNode(path)) => Err(ArrayError::Unfinished { path: path.clone() }.into()),
+pub(crate) async fn excluded(context: &Context, exclusion: Option<Excluded>, id: IntentId) -> Result<(), NodeError> {
+    match exclusion {
+        Some(Excluded::NewShape(path)) => Ok(context.wait_until_settled(&path, id).await?),
+        Some(Excluded::NewNode(path)) => Err(ArrayError::Unfinished { path }.into()),
         None => Ok(()),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) async fn commit_shrinks(
         intents.push(intend);
         begun.push((unfinished, shrink));
     }
-    let exclusions = change_set.exclusions().to_vec();
+    let exclusion = change_set.exclusions().first().cloned();
     let mut all = change_set.stage(&**context.writes()?).await?;
     all.extend(intents);
     match context.writes()?.commit(all).await {
@@ -39,7 +39,7 @@ pub(crate) async fn commit_shrinks(
         }
         Err(StoreError::Intent(IntentError::Excludes { id })) => {
             begun.into_iter().for_each(|(unfinished, _)| unfinished.settled());
-            return excluded(context, &exclusions, id).await.map(|()| false);
+            return excluded(context, exclusion, id).await.map(|()| false);
         }
         Err(error) => return Err(error.into()),
     }

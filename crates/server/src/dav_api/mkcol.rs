@@ -9,13 +9,14 @@ use zarrd_access::Right;
 use zarrd_store::{Key, Prefix};
 use zarrd_wire::{dav, routes::StoreTarget};
 
-use super::resource::{first_below, version_of};
+use super::resource::version_of;
 use crate::{
     app::App,
     authorization::Session,
     error::ApiError,
     extract::{NoQuery, Query, StateConditions, StorePath, WriteConditions},
     guard,
+    pager::first_below,
     routes::Route,
 };
 

@@ -10,6 +10,4 @@ mod transfer;
 mod tree_transfer;
 mod value_transfer;
 
-pub(crate) use self::{
-    copy_move::copy_or_move, mkcol::mkcol, propfind::propfind, proppatch::proppatch, resource::first_below,
-};
+pub(crate) use self::{copy_move::copy_or_move, mkcol::mkcol, propfind::propfind, proppatch::proppatch};

@@ -63,14 +63,6 @@ pub(super) async fn newest_below(
     Ok(page.keys.iter().map(|entry| entry.meta.modified).max())
 }
 
-/// The first key below a prefix.
-pub(crate) async fn first_below(app: &App, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
-    let permit = app.listing_permit(prefix).await;
-    let page = app.store().list_prefix(prefix, PageRequest::first(1)).await?;
-    drop(permit);
-    Ok(page.keys.into_iter().next().map(|entry| entry.key))
-}
-
 /// The version of a key, if it has a value.
 pub(super) async fn version_of(
     store: &(impl ReadableStore + ?Sized),

@@ -4,8 +4,7 @@ use zarrd_array::Claim;
 use zarrd_store::{Change, ChangeOutcome, Key, Precondition, Prefix, StoreError, UploadError, Version};
 use zarrd_wire::{dav::Overwrite, routes::StoreTarget};
 
-use super::resource::first_below;
-use crate::{app::App, authorization::Session, error::ApiError, extract::WriteConditions};
+use crate::{app::App, authorization::Session, error::ApiError, extract::WriteConditions, pager::first_below};
 
 /// The number of attempts while others change the source or the destination.
 pub(super) const ATTEMPTS: usize = 3;

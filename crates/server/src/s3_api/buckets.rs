@@ -14,7 +14,10 @@ use zarrd_s3::{Bucket, BucketNames};
 use zarrd_store::{Change, Prefix, ReadableStore, StoreError};
 
 use super::{context::Context, error::Failure, owner::owner, write};
-use crate::{app::App, dav_api::first_below, pager::Pager};
+use crate::{
+    app::App,
+    pager::{Pager, first_below},
+};
 
 /// The region that all buckets are in.
 pub(super) const REGION: &str = "us-east-1";

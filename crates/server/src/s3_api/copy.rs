@@ -68,8 +68,8 @@ pub(super) async fn copy(context: &Context, input: CopyObjectInput) -> Result<Co
     Err(ApiError::too_many_conflicts().into())
 }
 
-/// Fails unless this number of bytes of the source can be copied, and its conditions hold: of those, one that a reader would take for an unchanged
-/// value fails too.
+/// Fails unless this number of bytes of the source can be copied, and its conditions hold. One for which a reader would get
+/// 304 does not.
 pub(super) fn check(conditions: &ReadConditions, key: &Key, meta: &ValueMeta, size: u64) -> Result<(), Failure> {
     if size > MAX_COPY {
         return Err(s3_error!(InvalidRequest, "the source has more than {MAX_COPY} bytes: copy it in parts").into());

@@ -7,7 +7,7 @@ use s3s::{
     s3_error,
 };
 use zarrd_access::Right;
-use zarrd_s3::{Bucket, tagged_version};
+use zarrd_s3::{Bucket, check_version, tagged_version};
 use zarrd_store::{Change, Key, Precondition, ReadableStore, StoreError, VersionMatch};
 
 use super::{buckets, context::Context, error::Failure, write};
@@ -15,8 +15,6 @@ use crate::{error::ApiError, extract::WriteConditions};
 
 /// The maximum number of keys of one request.
 const MAX_KEYS: usize = 1000;
-/// The version that every object has.
-const NULL_VERSION: &str = "null";
 
 /// `DeleteObject`: erases an object, if it exists.
 pub(super) async fn one(context: &Context, bucket: &str, key: &str) -> Result<(), Failure> {
@@ -80,9 +78,7 @@ fn named(
     bucket: &Bucket,
     object: &ObjectIdentifier,
 ) -> Result<Option<(Key, Precondition)>, Failure> {
-    if object.version_id.as_ref().is_some_and(|version| !version.is_empty() && version != NULL_VERSION) {
-        return Err(s3_error!(NoSuchVersion, "objects have one version, which is `null`").into());
-    }
+    object.version_id.as_deref().map_or(Ok(()), check_version)?;
     if object.size.is_some() || object.last_modified_time.is_some() {
         return Err(s3_error!(NotImplemented, "conditions of size and time are not supported").into());
     }

@@ -10,7 +10,7 @@ use s3s::{
     s3_error,
 };
 use zarrd_access::Right;
-use zarrd_s3::{BucketNames, encode_listed, entity_tag};
+use zarrd_s3::{BucketNames, NULL_VERSION, encode_listed, entity_tag};
 use zarrd_store::{Fold, ListableStore, Prefix, Scan, Scanned, ValueMeta};
 
 use super::{buckets, context::Context, error::Failure, objects::size, owner::owner};
@@ -136,7 +136,7 @@ pub(super) async fn versions(
             is_latest: Some(true),
             owner: Some(owner()),
             storage_class: Some(standard),
-            version_id: Some("null".to_owned()),
+            version_id: Some(NULL_VERSION.to_owned()),
             ..ObjectVersion::default()
         }
     };
@@ -155,6 +155,15 @@ pub(super) async fn versions(
     })
 }
 
+/// The number of entries of a response, by the parameter `name`.
+pub(super) fn limit(name: &str, max: Option<i32>) -> Result<usize, Failure> {
+    match max.map(usize::try_from) {
+        None => Ok(MAX_ENTRIES),
+        Some(Ok(max)) => Ok(max.min(MAX_ENTRIES)),
+        Some(Err(_)) => Err(s3_error!(InvalidArgument, "{name} is negative").into()),
+    }
+}
+
 impl Query<'_> {
     async fn page(&self, context: &Context) -> Result<Page, Failure> {
         let fold = match self.delimiter {
@@ -167,12 +176,7 @@ impl Query<'_> {
             Some(encoding) if encoding.as_str() == URL => Encoding::Url,
             Some(_) => return Err(s3_error!(InvalidArgument, "encoding-type is `url`").into()),
         };
-        let max = match self.max {
-            None => MAX_ENTRIES,
-            Some(max) => {
-                usize::try_from(max).map_err(|_| s3_error!(InvalidArgument, "max-keys is negative"))?.min(MAX_ENTRIES)
-            }
-        };
+        let max = limit("max-keys", self.max)?;
         let bucket = context.bucket(self.bucket)?;
         let base = context.names().prefix(&bucket);
         let mut page = Page { objects: Vec::new(), prefixes: Vec::new(), next: None, max, encoding };

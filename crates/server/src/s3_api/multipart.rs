@@ -79,11 +79,8 @@ pub(super) async fn create(
 pub(super) async fn part(context: &Context, input: UploadPartInput) -> Result<UploadPartOutput, Failure> {
     let found = find(context, &input.bucket, &input.key, &input.upload_id).await?.under_way()?;
     let number = number(input.part_number)?;
-    let (payload, checksum) = write::payload(context, write::MAX_PUT, found.algorithm())?;
-    let store = context.app().writes()?;
-    let staged = store.stage_part(&found.key, found.id, number, payload).await?;
-    write::confirm(context)?;
-    let part = store.put_part(staged, checksum.await.ok().flatten()).await?;
+    let verified = write::payload(context, write::MAX_PUT, found.algorithm())?;
+    let part = put_part(context, &found, number, verified).await?;
     let mut output = UploadPartOutput { e_tag: Some(entity_tag(part.version)), ..UploadPartOutput::default() };
     if let Some(checksum) = &part.checksum {
         set_checksum!(output, @plain checksum);
@@ -109,11 +106,8 @@ pub(super) async fn part_copy(context: &Context, input: UploadPartCopyInput) -> 
     let value = value.ok_or(StoreError::PreconditionFailed { key: from, current: None })?;
     let mut verifier = Verifier::default();
     found.algorithm().into_iter().for_each(|algorithm| verifier.compute(algorithm));
-    let (payload, checksum) = write::verified(value.into_payload(), verifier, Trailers::default());
-    let store = context.app().writes()?;
-    let staged = store.stage_part(&found.key, found.id, number, payload).await?;
-    write::confirm(context)?;
-    let part = store.put_part(staged, checksum.await.ok().flatten()).await?;
+    let verified = write::verified(value.into_payload(), verifier, Trailers::default());
+    let part = put_part(context, &found, number, verified).await?;
     let mut result = CopyPartResult {
         e_tag: Some(entity_tag(part.version)),
         last_modified: Some(part.modified.into()),
@@ -123,6 +117,19 @@ pub(super) async fn part_copy(context: &Context, input: UploadPartCopyInput) -> 
         set_checksum!(result, @plain checksum);
     }
     Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..UploadPartCopyOutput::default() })
+}
+
+/// Adds a part to an upload, with the checksum that is known at the end of its payload.
+async fn put_part(
+    context: &Context,
+    found: &CallersUpload,
+    number: u32,
+    (payload, checksum): write::VerifiedPayload,
+) -> Result<Part, Failure> {
+    let store = context.app().writes()?;
+    let staged = store.stage_part(&found.key, found.id, number, payload).await?;
+    write::confirm(context)?;
+    Ok(store.put_part(staged, checksum.await.ok().flatten()).await?)
 }
 
 /// `AbortMultipartUpload`.
@@ -187,7 +194,8 @@ fn copied_range(context: &Context, size: u64) -> Result<Option<(u64, u64)>, Fail
 }
 
 impl CallersUpload {
-    fn under_way(self) -> Result<Self, Failure> {
+    /// Fails if the upload was completed.
+    pub(super) fn under_way(self) -> Result<Self, Failure> {
         match self.upload.state {
             UploadState::Begun => Ok(self),
             UploadState::Completed => Err(S3ErrorCode::NoSuchUpload.into()),
@@ -239,7 +247,7 @@ impl Checksums {
     pub(super) fn joined(self, parts: &[&Part]) -> Option<Checksum> {
         let all: Option<Vec<(Checksum, u64)>> = parts.iter().map(|part| Some((part.checksum?, part.size))).collect();
         if !self.is_composite {
-            return Checksum::joined(all?);
+            return zarrd_s3::joined_checksum(all?);
         }
         let bytes: Vec<u8> = all?.iter().flat_map(|(checksum, _)| checksum.as_bytes().to_vec()).collect();
         let joined = zarrd_s3::checksum_of(self.algorithm, &bytes)?;

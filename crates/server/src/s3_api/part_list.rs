@@ -10,19 +10,17 @@ use s3s::{
 };
 use zarrd_access::Right;
 use zarrd_s3::{checksum_text, encode_listed, tagged_version};
-use zarrd_store::{Checksum, ChecksumAlgorithm, MAX_PARTS, Part, UploadState, UploadStore, UploadsAfter, Version};
+use zarrd_store::{Checksum, ChecksumAlgorithm, MAX_PARTS, Part, UploadStore, UploadsAfter, Version};
 
 use super::{
     buckets,
     context::Context,
     error::Failure,
+    listing::limit,
     multipart::{self, CallersUpload, Checksums},
     objects::{checksum_type_of, set_checksum, size},
     owner::owner,
 };
-
-/// The maximum number of entries of a listing, and the number if the request has none.
-const MAX_ENTRIES: usize = 1000;
 
 /// A part in a completion.
 pub(super) struct Requested<'r> {
@@ -119,11 +117,8 @@ fn announced<'m>(member: impl Fn(ChecksumAlgorithm) -> Option<&'m str>) -> Optio
 
 /// `ListParts`.
 pub(super) async fn parts(context: &Context, input: ListPartsInput) -> Result<ListPartsOutput, Failure> {
-    let found = multipart::find(context, &input.bucket, &input.key, &input.upload_id).await?;
-    if found.upload.state == UploadState::Completed {
-        return Err(S3ErrorCode::NoSuchUpload.into());
-    }
-    let max = limit(input.max_parts)?;
+    let found = multipart::find(context, &input.bucket, &input.key, &input.upload_id).await?.under_way()?;
+    let max = limit("max-parts", input.max_parts)?;
     let after = u32::try_from(input.part_number_marker.unwrap_or_default());
     let after = after.map_err(|_| s3_error!(InvalidArgument, "part-number-marker is negative"))?;
     let page = context.app().writes()?.upload_parts(&found.key, found.id, after, max.max(1)).await?;
@@ -169,7 +164,7 @@ pub(super) async fn uploads(
     if input.delimiter.as_ref().is_some_and(|delimiter| !delimiter.is_empty()) {
         return Err(s3_error!(NotImplemented, "listings of uploads have no delimiter").into());
     }
-    let max = limit(input.max_uploads)?;
+    let max = limit("max-uploads", input.max_uploads)?;
     let base = context.names().prefix(&bucket);
     let is_encoded = input.encoding_type.is_some();
     let name = |key: &str| {
@@ -219,14 +214,6 @@ pub(super) async fn uploads(
         encoding_type: input.encoding_type,
         ..ListMultipartUploadsOutput::default()
     })
-}
-
-fn limit(max: Option<i32>) -> Result<usize, Failure> {
-    match max.map(usize::try_from) {
-        None => Ok(MAX_ENTRIES),
-        Some(Ok(max)) => Ok(max.min(MAX_ENTRIES)),
-        Some(Err(_)) => Err(s3_error!(InvalidArgument, "the maximum number of entries is negative").into()),
-    }
 }
 
 fn initiator() -> Initiator {

@@ -25,6 +25,9 @@ pub(super) const MAX_PUT: u64 = 5 << 30;
 /// The number of attempts of a commit that others interrupt by making or removing the bucket.
 pub(super) const ATTEMPTS: usize = 5;
 
+/// A payload, and its checksum, which is sent when all of it was read and compared.
+pub(super) type VerifiedPayload = (Payload, oneshot::Receiver<Option<Checksum>>);
+
 /// Sets an object to the body of the request, on its conditions. Returns the checksum that was announced, too.
 pub(super) async fn put(
     context: &Context,
@@ -46,7 +49,7 @@ pub(super) fn payload(
     context: &Context,
     max: u64,
     wanted: Option<ChecksumAlgorithm>,
-) -> Result<(Payload, oneshot::Receiver<Option<Checksum>>), Failure> {
+) -> Result<VerifiedPayload, Failure> {
     let ObjectBody { body, length, mut verifier, trailers } = context.take_body()?;
     let limit = context.app().settings().limits.value.min(max);
     if length.is_some_and(|length| length > limit) {
@@ -124,11 +127,7 @@ pub(super) fn confirm(context: &Context) -> Result<(), Failure> {
 }
 
 /// A payload that ends with an error unless it matches its checksums, and then sends its checksum.
-pub(super) fn verified(
-    payload: Payload,
-    verifier: Verifier,
-    trailers: Trailers,
-) -> (Payload, oneshot::Receiver<Option<Checksum>>) {
+pub(super) fn verified(payload: Payload, verifier: Verifier, trailers: Trailers) -> VerifiedPayload {
     let (sender, receiver) = oneshot::channel();
     let Payload { size, stream, attributes } = payload;
     let state = (stream, Some((verifier, sender)), trailers);

@@ -2,7 +2,6 @@
 
 mod bytes;
 mod checksum;
-mod joined;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

@@ -102,6 +102,6 @@ pub struct Completion<'a> {
     pub parts: &'a [(u32, Version)],
     /// The condition on the key.
     pub precondition: Precondition,
-    /// The checksum of the value; see [`Checksum::joined`].
+    /// The checksum of the value: an attribute, which is not compared.
     pub checksum: Option<Checksum>,
 }
