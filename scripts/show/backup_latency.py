@@ -20,7 +20,7 @@ ZARRD, INDEX, DIRECTORY = sys.argv[1:4]
 PAIRS = int(sys.argv[4]) if len(sys.argv) > 4 else 15
 TARGET = sys.argv[5] if len(sys.argv) > 5 else DIRECTORY
 PORT = 18796
-VALUES = 20_000
+VALUES = 5_000
 CLIENTS = [("GET", 4, 50)] + [("PUT", 2, 10)]
 SECONDS = 5
 

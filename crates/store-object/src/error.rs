@@ -2,7 +2,10 @@
 
 use zarrd_store::{BackendErrorKind, StoreError, WarningRate};
 
-use crate::failure::{Failure, Refusal};
+use crate::{
+    failure::{Failure, Refusal},
+    profile::ProfileError,
+};
 
 static WARNINGS: WarningRate = WarningRate::new();
 
@@ -18,6 +21,15 @@ pub enum OpenError {
         variables: &'static str,
         /// The problem, without the values of variables that have credentials.
         problem: String,
+    },
+    /// The profile of AWS cannot be used.
+    #[error("no credentials for {url}")]
+    Profile {
+        /// The URL.
+        url: String,
+        /// Reason.
+        #[source]
+        source: ProfileError,
     },
     /// The bucket cannot be reached, or does not exist.
     #[error(transparent)]

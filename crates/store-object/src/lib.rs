@@ -2,7 +2,7 @@
 //!
 //! [`BucketStore`] is opened by a [`BucketUrl`] with [`Options`]: `s3://bucket/prefix`, `gs://bucket/prefix` or
 //! `az://container/prefix`. Region, endpoint and credentials are those of the variables `AWS_*`, `GOOGLE_*` or
-//! `AZURE_*`, as the `object_store` crate reads them. [`Keyed`](zarrd_store::Keyed) makes snapshots of the store.
+//! `AZURE_*`, as the `object_store` crate reads them, and of the profile of AWS that they choose. [`Keyed`](zarrd_store::Keyed) makes snapshots of the store.
 //!
 //! # Lifecycle of a read
 //!
@@ -61,11 +61,13 @@
 //! | `read`, `list` | reading a value, and listing keys |
 //! | `inner` | what clones share: requests with their retries, and whether the bucket exists |
 //! | `validators` | versions, and the ETags that they were made of |
+//! | `profile`, `aws_config` | profiles in `~/.aws`, as variables |
 //! | `provider`, `client`, `http` | the clients of the services and their connections, and judging answers |
 //! | `xml` | listings and errors of the services |
 //! | `location`, `options`, `kind` | URLs, options, and the kind of store for programs that open URLs |
 //! | `failure`, `error` | failures of one request, and errors of the store |
 
+mod aws_config;
 mod client;
 mod error;
 mod failure;
@@ -75,6 +77,7 @@ mod kind;
 mod list;
 mod location;
 mod options;
+mod profile;
 mod provider;
 mod read;
 mod store;
@@ -82,11 +85,13 @@ mod validators;
 mod xml;
 
 pub use self::{
+    aws_config::ConfigFileError,
     error::{OpenError, RequestError},
     failure::{Failure, Refusal},
     kind::KIND,
     location::{BucketUrl, UrlError},
     options::Options,
+    profile::ProfileError,
     provider::Bucket,
     store::BucketStore,
 };

@@ -97,6 +97,15 @@ impl Service {
             Self::Azure => "AZURE_*",
         }
     }
+
+    /// The variables with an endpoint, and that which allows one without encryption.
+    pub(crate) const fn endpoints(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Self::S3 => (&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"], "AWS_ALLOW_HTTP"),
+            Self::Google => (&["GOOGLE_BASE_URL"], "GOOGLE_ALLOW_HTTP"),
+            Self::Azure => (&["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"], "AZURE_ALLOW_HTTP"),
+        }
+    }
 }
 
 impl FromStr for BucketUrl {

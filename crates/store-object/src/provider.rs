@@ -16,6 +16,7 @@ use crate::{
     http::Connector,
     location::{Location, Service},
     options::Options,
+    profile,
 };
 
 /// A bucket: an [`ObjectStore`] that lists in pages.
@@ -41,16 +42,39 @@ const PUBLIC: [&str; 12] = [
 
 /// Makes the client of a bucket.
 pub(crate) fn connect(location: &Location, options: &Options) -> Result<Arc<dyn Bucket>, OpenError> {
-    let built = match location.service {
-        Service::S3 => s3(location, options),
-        Service::Google => google(location, options),
-        Service::Azure => azure(location, options),
-    };
-    built.map_err(|error| OpenError::Configuration {
+    let mut options = options.clone();
+    if location.service == Service::S3 {
+        let profile = profile::variables(&options.variables);
+        let profile = profile.map_err(|source| OpenError::Profile { url: location.to_string(), source })?;
+        options.variables.extend(profile);
+    }
+    let misconfigured = |problem| OpenError::Configuration {
         url: location.to_string(),
         variables: location.service.variables(),
-        problem: redact(error.to_string(), &options.variables),
-    })
+        problem,
+    };
+    check_endpoint(location.service, &options.variables).map_err(misconfigured)?;
+    let built = match location.service {
+        Service::S3 => s3(location, &options),
+        Service::Google => google(location, &options),
+        Service::Azure => azure(location, &options),
+    };
+    built.map_err(|error| misconfigured(redact(error.to_string(), &options.variables)))
+}
+
+/// Rejects an endpoint without encryption that is not allowed to be one: no request would be made, and the error of the
+/// first would not say why.
+fn check_endpoint(service: Service, variables: &[(String, String)]) -> Result<(), String> {
+    let (endpoints, allowance) = service.endpoints();
+    let is_allowed = variables.iter().any(|(name, value)| name == allowance && !value.eq_ignore_ascii_case("false"));
+    let is_plain = |value: &str| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    let plain = variables.iter().find(|(name, value)| endpoints.contains(&name.as_str()) && is_plain(value));
+    match plain {
+        Some((name, _)) if !is_allowed => {
+            Err(format!("the endpoint, {name}, is http:// and not encrypted, which {allowance}=true allows"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn s3(location: &Location, options: &Options) -> object_store::Result<Arc<dyn Bucket>> {
