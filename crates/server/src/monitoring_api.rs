@@ -1,13 +1,17 @@
 //! Endpoints for monitoring: health, readiness, metrics and the OpenAPI document.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
+use futures::future::try_join_all;
 use http::{Extensions, HeaderValue, header::CONTENT_TYPE};
+use tokio::time::timeout;
 use zarrd_access::Right;
-use zarrd_store::{Prefix, StoreError};
+use zarrd_store::{BackendErrorKind, Guarantees, Key, Prefix, StoreError, Writes};
 use zarrd_wire::{
     health::{Health, Readiness, StoreGuarantees},
     problem::ProblemType,
@@ -19,6 +23,9 @@ use crate::{admission, app::App, authorization::Session, error::ApiError, settin
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
 const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const OPENMETRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// The time in which a store of other programs has to answer to count as reachable.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// `GET /healthz`: the process is running.
 pub(crate) async fn health() -> Json<Health> {
@@ -34,12 +41,32 @@ pub(crate) async fn ready(State(app): State<App>, extensions: Extensions) -> Res
     app.settings().access.directory.status()?;
     let problem = obstacle(&app).await?;
     let session = admission::session_of(&extensions, &app);
-    let guarantees = app.store().parts().into_iter().filter(|(name, _)| is_visible(&session, name.as_deref()));
-    let guarantees = guarantees.map(|(name, guarantees)| StoreGuarantees::new(name.as_deref(), guarantees)).collect();
+    let parts = app.store().parts().into_iter().filter(|(name, _)| is_visible(&session, name.as_deref()));
+    let guarantees = try_join_all(parts.map(|(name, guarantees)| describe(&app, name, guarantees))).await?;
     // Names of keys and files are for administrators.
     let is_administrator = session.principal().may(Right::Admin, &Prefix::root());
     let scrub = app.store().scrub().filter(|_| is_administrator).map(Into::into);
     Ok(Json(Readiness { writable: problem.is_none(), problem, guarantees, scrub }))
+}
+
+/// The guarantees of a store, and whether it answers if other programs keep it. Fails if that at the root does not.
+async fn describe(app: &App, name: Option<String>, guarantees: Guarantees) -> Result<StoreGuarantees, StoreError> {
+    let described = StoreGuarantees::new(name.as_deref(), guarantees);
+    if guarantees.writes != Writes::None {
+        return Ok(described);
+    }
+    let key = name.as_ref().map_or_else(|| "zarr.json".to_owned(), |name| format!("{name}/zarr.json"));
+    let answer = match Key::parse(&key) {
+        Ok(key) => match timeout(ANSWERS_WITHIN, app.store().head(&key)).await {
+            Ok(answer) => answer,
+            Err(elapsed) => Err(StoreError::backend(BackendErrorKind::Connection, elapsed)),
+        },
+        Err(_) => Ok(None),
+    };
+    match answer {
+        Err(error) if name.is_none() => Err(error),
+        answer => Ok(StoreGuarantees { reachable: Some(answer.is_ok()), ..described }),
+    }
 }
 
 /// True if the caller may know of a mount: one that may read it, or anything below it.

@@ -1,6 +1,7 @@
 //! Errors.
 
 use zarrd_store::{BackendErrorKind, StoreError, WarningRate};
+use zarrd_store_remote::Failed;
 
 use crate::{
     failure::{Failure, Refusal},
@@ -46,6 +47,13 @@ pub struct RequestError {
     pub target: String,
     /// The failure.
     pub failure: Failure,
+}
+
+impl RequestError {
+    /// True if the same request may succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.failure.is_transient() || matches!(self.failure, Failure::Deadline(_))
+    }
 }
 
 impl From<RequestError> for StoreError {

@@ -16,9 +16,9 @@ pub const KIND: StoreKind = StoreKind {
 
 #[async_trait]
 impl StoreUrl for BucketUrl {
-    /// Opens the bucket with the credentials of the environment.
+    /// Opens the bucket with the credentials of the environment. A server starts without a bucket that is unreachable.
     async fn open(&self, _: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
-        let store = BucketStore::open(self, Options::from_environment()).await?;
+        let store = BucketStore::open_even_if_unreachable(self, Options::from_environment()).await?;
         let guarantees = store.guarantees();
         Ok(self.options.cached(store, guarantees))
     }

@@ -74,10 +74,7 @@ pub(crate) fn variables(environment: &[(String, String)]) -> Result<Vec<(String,
     let configured = configured.or_else(|| config.get(name).filter(|_| name == "default"));
     let found = [configured, credentials.get(name)];
     if named.is_some() && found.iter().all(Option::is_none) {
-        return Err(ProfileError::Missing {
-            profile: name.to_owned(),
-            files: files.into_iter().flatten().collect(),
-        });
+        return Err(ProfileError::Missing { profile: name.to_owned(), files: files.into_iter().flatten().collect() });
     }
     let settings: Section = found.into_iter().flatten().flat_map(Section::clone).collect();
     let services = settings.get("services").and_then(|services| config.get(&format!("services {services}")));

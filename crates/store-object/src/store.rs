@@ -1,6 +1,6 @@
 //! [`BucketStore`], and the store traits for it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use zarrd_store::{
@@ -17,6 +17,9 @@ use crate::{
     provider::{Bucket, connect},
     read,
 };
+
+/// The time in which a bucket has to answer if it need not be reachable.
+const FIRST_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A read-only store over a prefix of a bucket that other programs write. Clones share one store.
 #[derive(Clone)]
@@ -44,6 +47,23 @@ impl BucketStore {
         let is_listed = probed.map_err(|failure| RequestError { action: "open", target, failure })?;
         let listing = if is_listed { Listing::Sorted } else { Listing::None };
         Ok(Self { inner: Arc::new(inner), listing })
+    }
+
+    /// Opens a prefix of a bucket like [`open`](Self::open), but also one that cannot be reached at the moment: then
+    /// requests fail until it can be. Waits for at most ten seconds.
+    ///
+    /// Such a bucket is taken to have listings, which are an error later if it may not be listed.
+    pub async fn open_even_if_unreachable(url: &BucketUrl, options: Options) -> Result<Self, OpenError> {
+        let bucket = connect(&url.location, &options)?;
+        let one_attempt = Options { retries: 0, deadline: options.deadline.min(FIRST_DEADLINE), ..options.clone() };
+        match Self::open_bucket(url, bucket.clone(), one_attempt).await {
+            Ok(Self { listing, .. }) => Ok(Self { inner: Inner::new(url.clone(), bucket, options).into(), listing }),
+            Err(OpenError::Request(error)) if error.is_transient() => {
+                tracing::warn!(%error, "a bucket cannot be reached; until it can be, its values and listings are errors");
+                Ok(Self { inner: Inner::new(url.clone(), bucket, options).into(), listing: Listing::Sorted })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The guarantees of the store.

@@ -101,6 +101,9 @@ pub struct StoreGuarantees {
     /// The use of consolidated metadata for trees: `ignored` or `trusted`. Empty if the server does not say it.
     #[serde(default)]
     pub consolidated: String,
+    /// Whether a store that other programs keep, such as a bucket, answers now; `None` for zarrd's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reachable: Option<bool>,
 }
 
 impl StoreGuarantees {
@@ -118,6 +121,7 @@ impl StoreGuarantees {
             shared_names,
             checked,
             consolidated: consolidated.as_str().to_owned(),
+            reachable: None,
         }
     }
 }

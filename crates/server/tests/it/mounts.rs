@@ -11,10 +11,10 @@ use http::{Method, StatusCode};
 use serde_json::json;
 use zarrd_server::{AccessPolicy, AnonymousAccess, App, Grant, Grants, Settings, router};
 use zarrd_store::{
-    BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, SnapshotStore, StoreError,
-    StoreWrapper,
+    BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, ServedStore, SnapshotStore,
+    StoreError, StoreWrapper,
 };
-use zarrd_wire::{node::Source, problem::ProblemType};
+use zarrd_wire::{health::Readiness, node::Source, problem::ProblemType};
 
 const GROUP: &[u8] = br#"{"zarr_format": 3, "node_type": "group"}"#;
 
@@ -145,6 +145,20 @@ async fn a_failure_of_a_mount_names_it_and_leaves_the_others() {
     }
     server.get("/store/k", &[]).await.problem(ProblemType::NoSuchKey);
     assert_eq!(server.request(Method::PUT, "/store/k", &[], "1").await.status, StatusCode::CREATED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_says_which_stores_answer() {
+    let server = serve_beside_failing_mounts().await;
+    let readiness: Readiness = serde_json::from_slice(&server.get("/readyz", &[]).await.body).unwrap();
+    let reachable = readiness.guarantees.iter().map(|store| (store.name.as_deref(), store.reachable));
+    let mounts = [("down", false), ("lab", true), ("silent", false), ("slow", false)];
+    let mounts = mounts.map(|(name, answers)| (Some(name), Some(answers)));
+    assert_eq!(reachable.collect::<Vec<_>>(), [&[(None, None)], &mounts[..]].concat());
+    let broken = Keyed::new(Unreachable(MemoryStore::new()), Guarantees::READ_ONLY);
+    let served = ServedStore::read_only(Arc::new(broken));
+    let server = TestServer { router: router(App::new(served, Settings::default())), store: Arc::default() };
+    server.get("/readyz", &[]).await.problem(ProblemType::StoreUnavailable);
 }
 
 /// A store that never answers.

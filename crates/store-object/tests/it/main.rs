@@ -13,4 +13,5 @@ mod common;
 mod conformance;
 mod listing;
 mod memory;
+mod opening;
 mod reading;
