@@ -27,6 +27,9 @@ const OPENMETRICS: HeaderValue = HeaderValue::from_static("application/openmetri
 /// The time in which a store of other programs has to answer to count as reachable.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
+/// The name of a value that is asked for; it need not exist.
+const DOCUMENT: &str = "zarr.json";
+
 /// `GET /healthz`: the process is running.
 pub(crate) async fn health() -> Json<Health> {
     Json(Health { version: env!("CARGO_PKG_VERSION").to_owned() })
@@ -55,16 +58,16 @@ async fn describe(app: &App, name: Option<String>, guarantees: Guarantees) -> Re
     if guarantees.writes != Writes::None {
         return Ok(described);
     }
-    let key = name.as_ref().map_or_else(|| "zarr.json".to_owned(), |name| format!("{name}/zarr.json"));
+    let key = name.as_ref().map_or_else(|| DOCUMENT.to_owned(), |name| format!("{name}/{DOCUMENT}"));
     let answer = match Key::parse(&key) {
         Ok(key) => match timeout(ANSWERS_WITHIN, app.store().head(&key)).await {
             Ok(answer) => answer,
-            Err(elapsed) => Err(StoreError::backend(BackendErrorKind::Connection, elapsed)),
+            Err(elapsed) => Err(StoreError::backend(BackendErrorKind::Timeout, elapsed)),
         },
         Err(_) => Ok(None),
     };
     match answer {
-        Err(error) if name.is_none() => Err(error),
+        Err(error) if name.is_none() => Err(error.at(DOCUMENT)),
         answer => Ok(StoreGuarantees { reachable: Some(answer.is_ok()), ..described }),
     }
 }

@@ -157,7 +157,8 @@ async fn readiness_says_which_stores_answer() {
     assert_eq!(reachable.collect::<Vec<_>>(), [&[(None, None)], &mounts[..]].concat());
     let broken = Keyed::new(Unreachable(MemoryStore::new()), Guarantees::READ_ONLY);
     let served = ServedStore::read_only(Arc::new(broken));
-    let server = TestServer { router: router(App::new(served, Settings::default())), store: Arc::default() };
+    let server =
+        TestServer { router: router(App::new(served, Settings::default())), store: Arc::new(MemoryStore::new()) };
     server.get("/readyz", &[]).await.problem(ProblemType::StoreUnavailable);
 }
 

@@ -141,7 +141,7 @@ fn head_has_the_responses_of_get() {
             found += 1;
         }
     }
-    assert_eq!(found, 122);
+    assert_eq!(found, 124);
 }
 
 /// Removes parts of the document, and checks that responses are then reported as undocumented.
