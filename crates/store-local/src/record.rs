@@ -237,7 +237,7 @@ pub(crate) fn directory_name(directory: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zarrd_store::AttributeFields;
+    use zarrd_store::{AttributeFields, ContentField};
 
     use super::*;
 
@@ -245,7 +245,8 @@ mod tests {
     fn records_round_trip_and_detect_every_damage() {
         let key = Key::parse("a/b").unwrap();
         let file = FileRef { id: FileId(5 << 40 | 77), size: 9_999, checksum: 3 };
-        let fields = AttributeFields { content_type: Some("text/plain".into()), ..Default::default() };
+        let fields =
+            AttributeFields { content: [(ContentField::Type, "text/plain".into())].into(), ..Default::default() };
         let locations =
             [Location::Inline(Bytes::new()), Location::Inline(Bytes::from_static(b"xyz")), Location::File(file)];
         let attributes = [Attributes::NONE, Attributes::new(fields).unwrap()];

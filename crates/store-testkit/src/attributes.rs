@@ -8,7 +8,7 @@ use super::{
     tools::{SIZES, assert_has, key, put},
 };
 use zarrd_store::{
-    AttributeFields, Attributes, Change, Checksum, ChecksumAlgorithm, ChecksumKind, MAX_METADATA_FIELDS,
+    AttributeFields, Attributes, Change, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField, MAX_METADATA_FIELDS,
     MAX_METADATA_LEN, Payload, Precondition, ReadableStore, TransactionalStore, WriteableStore,
 };
 
@@ -22,8 +22,7 @@ pub(super) fn attributes(number: usize) -> Attributes {
     let bytes: Vec<u8> = (0..).take(algorithm.bytes()).collect();
     let metadata = BTreeMap::from([("number".to_owned(), number.to_string()), ("name".to_owned(), "ä".to_owned())]);
     let fields = AttributeFields {
-        content_type: Some("text/csv; header=present".to_owned()),
-        content_encoding: Some("gzip".to_owned()),
+        content: ContentField::ALL.map(|field| (field, format!("{field}; number={number}"))).into(),
         metadata,
         checksum: Some(Checksum::new(algorithm, kind, &bytes).unwrap()),
     };

@@ -172,6 +172,12 @@ pub(super) async fn uploads_are_listed_by_key(store: impl Storage + Transactiona
     assert!(page.more && names(&page.uploads) == expected[2..4]);
     let page = store.uploads("", UploadsAfter::Upload("a", expected[0].1), 1).await.unwrap();
     assert_eq!(names(&page.uploads), expected[1..2]);
+    // What follows the keys below a prefix may be its upper bound itself.
+    let id = begin(&store, "a0").await;
+    let page = store.uploads("", UploadsAfter::Below(&Prefix::parse("a/").unwrap()), 1).await.unwrap();
+    assert_eq!(names(&page.uploads), [("a0".to_owned(), id)]);
+    let page = store.uploads("", UploadsAfter::Below(&Prefix::root()), 1).await.unwrap();
+    assert!(page.uploads.is_empty() && !page.more);
 }
 
 pub(super) async fn wrong_parts_are_rejected(store: impl Storage + TransactionalStore) {

@@ -87,8 +87,8 @@ mod watermark;
 mod wrapper;
 
 pub use attributes::{
-    AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, MAX_CONTENT_FIELD_LEN,
-    MAX_METADATA_FIELDS, MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
+    AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField,
+    MAX_CONTENT_FIELD_LEN, MAX_METADATA_FIELDS, MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
 };
 pub use blocking::run_blocking;
 pub use cached_store::CachedStore;

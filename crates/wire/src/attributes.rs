@@ -2,22 +2,26 @@
 //!
 //! ```text
 //! zarr-content-type: text/csv
-//! zarr-content-encoding: gzip
+//! zarr-content-encoding: gzip              also -language, -disposition, zarr-cache-control, zarr-expires
 //! zarr-meta-NAME: VALUE
 //! zarr-checksum: crc32c=:BASE64:             of all bytes
 //! zarr-checksum: crc32c=:BASE64:;parts=3     of the checksums of three parts
 //! ```
 //!
-//! They are headers of their own since `Content-Type` and `Content-Encoding` are those of the answer: a browser executes
-//! what some of the former say, and clients decode what the latter says, which would not be the bytes that are stored.
+//! They are headers of their own since `Content-Type` and the like are those of the answer: a browser executes what some
+//! content types say, clients decode what `Content-Encoding` says, which would not be the bytes that are stored, and
+//! caches are told of versions by the server.
 
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use zarrd_store::{AttributeFields, Attributes, AttributesError, Checksum, ChecksumKind};
+use zarrd_store::{AttributeFields, Attributes, AttributesError, Checksum, ChecksumKind, ContentField};
 
-use crate::headers::{CHECKSUM, META_PREFIX, VALUE_CONTENT_ENCODING, VALUE_CONTENT_TYPE};
+use crate::headers::{
+    CHECKSUM, META_PREFIX, VALUE_CACHE_CONTROL, VALUE_CONTENT_DISPOSITION, VALUE_CONTENT_ENCODING,
+    VALUE_CONTENT_LANGUAGE, VALUE_CONTENT_TYPE, VALUE_EXPIRES,
+};
 
 /// The reason why headers are no attributes.
 #[derive(Debug, thiserror::Error)]
@@ -44,23 +48,25 @@ pub enum AttributeHeaderError {
 
 /// The headers that show attributes.
 pub fn to_headers(attributes: &Attributes) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    let fields = [
-        (VALUE_CONTENT_TYPE, attributes.content_type().map(str::to_owned)),
-        (VALUE_CONTENT_ENCODING, attributes.content_encoding().map(str::to_owned)),
-        (CHECKSUM, attributes.checksum().map(render_checksum)),
-    ];
-    let fields = fields.into_iter().filter_map(|(name, text)| Some((name, HeaderValue::try_from(text?).ok()?)));
+    let content = ContentField::ALL.into_iter().filter_map(|field| {
+        let value = HeaderValue::from_str(attributes.content(field)?).ok()?;
+        Some((content_header(field), value))
+    });
+    let checksum = attributes.checksum().and_then(|checksum| HeaderValue::try_from(render_checksum(checksum)).ok());
+    let checksum = checksum.map(|checksum| (CHECKSUM, checksum));
     let metadata = attributes.metadata().filter_map(|(name, value)| {
         let name = HeaderName::try_from(format!("{META_PREFIX}{name}")).ok()?;
         Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
     });
-    fields.chain(metadata)
+    content.chain(checksum).chain(metadata)
 }
 
 /// The attributes that headers say.
 pub fn from_headers(headers: &HeaderMap) -> Result<Attributes, AttributeHeaderError> {
-    let content_type = single(headers, &VALUE_CONTENT_TYPE)?;
-    let content_encoding = single(headers, &VALUE_CONTENT_ENCODING)?;
+    let mut content = BTreeMap::new();
+    for field in ContentField::ALL {
+        content.extend(single(headers, &content_header(field))?.map(|text| (field, text)));
+    }
     let checksum = single(headers, &CHECKSUM)?.map(|text| parse_checksum(&text)).transpose()?;
     let mut metadata = BTreeMap::new();
     for name in headers.keys() {
@@ -68,7 +74,19 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Attributes, AttributeHeaderEr
             metadata.extend(single(headers, name)?.map(|value| (field.to_owned(), value)));
         }
     }
-    Ok(Attributes::new(AttributeFields { content_type, content_encoding, metadata, checksum })?)
+    Ok(Attributes::new(AttributeFields { content, metadata, checksum })?)
+}
+
+/// The header that shows a header about the content.
+fn content_header(field: ContentField) -> HeaderName {
+    match field {
+        ContentField::Type => VALUE_CONTENT_TYPE,
+        ContentField::Encoding => VALUE_CONTENT_ENCODING,
+        ContentField::Language => VALUE_CONTENT_LANGUAGE,
+        ContentField::Disposition => VALUE_CONTENT_DISPOSITION,
+        ContentField::CacheControl => VALUE_CACHE_CONTROL,
+        ContentField::Expires => VALUE_EXPIRES,
+    }
 }
 
 fn single(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, AttributeHeaderError> {
@@ -125,8 +143,7 @@ mod tests {
     fn attributes_are_the_same_after_a_transfer() {
         for kind in [ChecksumKind::FullObject, ChecksumKind::Composite { parts: 3 }] {
             let fields = AttributeFields {
-                content_type: Some("text/csv; header=present".into()),
-                content_encoding: Some("gzip".into()),
+                content: ContentField::ALL.map(|field| (field, format!("{field}; header=present"))).into(),
                 metadata: [("mtime", "17.5"), ("a-b", "ä"), ("empty", "")]
                     .map(|(name, value)| (name.into(), value.into()))
                     .into(),
@@ -134,7 +151,7 @@ mod tests {
             };
             let attributes = Attributes::new(fields).unwrap();
             let headers: HeaderMap = to_headers(&attributes).collect();
-            assert_eq!(headers.len(), 6);
+            assert_eq!(headers.len(), 10);
             assert_eq!(from_headers(&headers).unwrap(), attributes);
         }
         assert_eq!(to_headers(&Attributes::NONE).count(), 0);
@@ -148,6 +165,7 @@ mod tests {
             &[("zarr-meta-", "1")],
             &[("zarr-content-type", "ä")],
             &[("zarr-content-type", "")],
+            &[("zarr-expires", "0"), ("zarr-expires", "0")],
             &[("zarr-checksum", "crc32=:AAAA:")],
             &[("zarr-checksum", "crc32=:AAAAAA==:;parts=0")],
             &[("zarr-checksum", "crc32=:AAAAAA==:;part=1")],

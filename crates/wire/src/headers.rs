@@ -14,6 +14,14 @@ pub const EXISTED: HeaderName = HeaderName::from_static("zarr-existed");
 pub const VALUE_CONTENT_TYPE: HeaderName = HeaderName::from_static("zarr-content-type");
 /// The content encoding that a value was set with.
 pub const VALUE_CONTENT_ENCODING: HeaderName = HeaderName::from_static("zarr-content-encoding");
+/// The content language that a value was set with.
+pub const VALUE_CONTENT_LANGUAGE: HeaderName = HeaderName::from_static("zarr-content-language");
+/// The content disposition that a value was set with.
+pub const VALUE_CONTENT_DISPOSITION: HeaderName = HeaderName::from_static("zarr-content-disposition");
+/// The directives for caches that a value was set with.
+pub const VALUE_CACHE_CONTROL: HeaderName = HeaderName::from_static("zarr-cache-control");
+/// The time of expiry that a value was set with.
+pub const VALUE_EXPIRES: HeaderName = HeaderName::from_static("zarr-expires");
 /// The checksum that a value was set with.
 pub const CHECKSUM: HeaderName = HeaderName::from_static("zarr-checksum");
 /// The prefix of the names of headers with the metadata that a value was set with.

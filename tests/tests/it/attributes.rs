@@ -4,9 +4,13 @@ use http::{Method, StatusCode};
 use zarrd_tests::server::{Launch, Server, zarrd_with};
 
 /// The headers of attributes, and what they are.
-const ATTRIBUTES: [(&str, &str); 5] = [
+const ATTRIBUTES: [(&str, &str); 9] = [
     ("zarr-content-type", "text/html"),
     ("zarr-content-encoding", "gzip"),
+    ("zarr-content-language", "de, en"),
+    ("zarr-content-disposition", "attachment; filename=\"a b.csv\""),
+    ("zarr-cache-control", "no-store"),
+    ("zarr-expires", "0"),
     ("zarr-checksum", "crc32c=:4waSgw==:;parts=3"),
     ("zarr-meta-mtime", "1700000000.5"),
     ("zarr-meta-a_b", "x y"),
@@ -24,13 +28,12 @@ async fn attributes(server: &Server, key: &str) -> Vec<(String, String)> {
     for method in [Method::HEAD, Method::GET] {
         let response = server.request(method, &format!("/store/{key}")).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
-        // A browser executes nothing, and a client decodes nothing.
+        // A browser executes nothing, a client decodes nothing, and a cache is told of versions by the server.
         assert_eq!(response.headers()["content-type"], "application/octet-stream");
         assert!(response.headers().get("content-encoding").is_none());
-        let is_attribute = |name: &str| {
-            ["zarr-content-type", "zarr-content-encoding", "zarr-checksum"].contains(&name)
-                || name.starts_with("zarr-meta-")
-        };
+        assert_ne!(response.headers()["cache-control"], "no-store");
+        let is_attribute =
+            |name: &str| ATTRIBUTES.iter().any(|(known, _)| *known == name) || name.starts_with("zarr-meta-");
         let headers = response.headers().iter().filter(|(name, _)| is_attribute(name.as_str()));
         let mut headers: Vec<_> =
             headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use futures::TryStreamExt;
 use zarrd_store::{
-    AttributeFields, Attributes, Change, Completion, Key, NewUpload, Payload, Precondition, Prefix, ReadableStore,
-    StoreError, TransactionalStore, UploadId, UploadStore, UploadsError, Version, WriteableStore,
+    AttributeFields, Attributes, Change, Completion, ContentField, Key, NewUpload, Payload, Precondition, Prefix,
+    ReadableStore, StoreError, TransactionalStore, UploadId, UploadStore, UploadsError, Version, WriteableStore,
 };
 use zarrd_store_local::{Certainty, IndexKind, LocalStore, Options, Recovery};
 
@@ -16,7 +16,8 @@ fn key(text: &str) -> Key {
 }
 
 fn typed() -> Attributes {
-    Attributes::new(AttributeFields { content_type: Some("text/csv".into()), ..Default::default() }).unwrap()
+    Attributes::new(AttributeFields { content: [(ContentField::Type, "text/csv".into())].into(), ..Default::default() })
+        .unwrap()
 }
 
 async fn open(dir: &Path, kind: IndexKind) -> LocalStore {

@@ -2,17 +2,16 @@
 //!
 //! ```text
 //! fields, each: kind u8, length u16, content
-//! kinds: 1 content type; 2 content encoding; 3 metadata: name, NUL, value
+//! kinds: 1 content type; 2 content encoding; 5 content language; 6 content disposition; 7 cache control; 8 expires
+//!        3 metadata: name, NUL, value
 //!        4 checksum: algorithm u8 (1 crc32, 2 crc32c, 3 crc64nvme, 4 sha1, 5 sha256), number of parts u16
 //!          (0 if it is of the whole value), bytes
 //! ```
 //!
 //! Numbers are big-endian.
 
-use super::{AttributeFields, Attributes, Checksum, ChecksumAlgorithm, ChecksumKind};
+use super::{AttributeFields, Attributes, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField};
 
-const CONTENT_TYPE: u8 = 1;
-const CONTENT_ENCODING: u8 = 2;
 const METADATA: u8 = 3;
 const CHECKSUM: u8 = 4;
 
@@ -27,9 +26,9 @@ impl Attributes {
             bytes.extend_from_slice(&u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes());
             parts.iter().for_each(|part| bytes.extend_from_slice(part));
         };
-        for (kind, text) in [(CONTENT_TYPE, self.content_type()), (CONTENT_ENCODING, self.content_encoding())] {
-            if let Some(text) = text {
-                push(kind, &[text.as_bytes()]);
+        for field in ContentField::ALL {
+            if let Some(text) = self.content(field) {
+                push(kind_of(field), &[text.as_bytes()]);
             }
         }
         for (name, value) in self.metadata() {
@@ -53,18 +52,30 @@ impl Attributes {
             let (content, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
             bytes = rest;
             match *kind {
-                CONTENT_TYPE => fields.content_type = Some(text(content)?),
-                CONTENT_ENCODING => fields.content_encoding = Some(text(content)?),
                 METADATA => {
                     let at = content.iter().position(|byte| *byte == 0)?;
                     let (name, value) = content.split_at_checked(at)?;
                     fields.metadata.insert(text(name)?, text(value.split_first()?.1)?);
                 }
                 CHECKSUM => fields.checksum = Some(checksum(content)?),
-                _ => return None,
+                kind => {
+                    let field = ContentField::ALL.into_iter().find(|known| kind_of(*known) == kind)?;
+                    fields.content.insert(field, text(content)?);
+                }
             }
         }
         Self::new(fields).ok()
+    }
+}
+
+fn kind_of(field: ContentField) -> u8 {
+    match field {
+        ContentField::Type => 1,
+        ContentField::Encoding => 2,
+        ContentField::Language => 5,
+        ContentField::Disposition => 6,
+        ContentField::CacheControl => 7,
+        ContentField::Expires => 8,
     }
 }
 
@@ -111,12 +122,11 @@ mod tests {
     proptest! {
         #[test]
         fn attributes_round_trip(
-            content_type in prop::option::of("[a-z]{1,9}/[a-z]{1,9}"),
-            content_encoding in prop::option::of("gzip|aws-chunked, br"),
+            content in prop::collection::btree_map(prop::sample::select(&ContentField::ALL), "[!-~]([ -~]{0,20}[!-~])?", 0..7),
             metadata in prop::collection::btree_map("[a-z0-9-]{1,9}", "[!-~é]([ -~]{0,20}[!-~])?", 0..9),
             checksum in prop::option::of(checksums()),
         ) {
-            let fields = AttributeFields { content_type, content_encoding, metadata, checksum };
+            let fields = AttributeFields { content, metadata, checksum };
             let attributes = Attributes::new(fields.clone()).unwrap();
             prop_assert_eq!(attributes.fields(), fields);
             let bytes = attributes.encode();

@@ -2,21 +2,25 @@
 
 mod bytes;
 mod checksum;
+mod content;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-pub use self::checksum::{Checksum, ChecksumAlgorithm, ChecksumKind, UnknownAlgorithm};
+pub use self::{
+    checksum::{Checksum, ChecksumAlgorithm, ChecksumKind, UnknownAlgorithm},
+    content::ContentField,
+};
 
 /// The maximum length of user metadata, in bytes of all names and values.
 pub const MAX_METADATA_LEN: usize = 2048;
 /// The maximum number of fields of user metadata: each is a header of requests and answers.
 pub const MAX_METADATA_FIELDS: usize = 64;
-/// The maximum length of a content type or content encoding, in bytes.
-pub const MAX_CONTENT_FIELD_LEN: usize = 256;
+/// The maximum length of a [`ContentField`], in bytes: names of files that are percent-encoded have up to 765.
+pub const MAX_CONTENT_FIELD_LEN: usize = 1024;
 /// The maximum number of parts that a checksum can be of.
 pub const MAX_PARTS: u32 = 10_000;
 
-/// What the writer of a value said about it: its content type and encoding, metadata of its own, a checksum.
+/// What the writer of a value said about it: headers about its content, metadata of its own, a checksum.
 ///
 /// Attributes are set with a value ([`Payload::attributes`](crate::Payload::attributes)), belong to its version, and
 /// are part of its [metadata](crate::ValueMeta::attributes). A store never interprets them. Empty ones, which almost
@@ -27,10 +31,8 @@ pub struct Attributes(Option<Arc<AttributeFields>>);
 /// The fields of [`Attributes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttributeFields {
-    /// The media type, as in the header `Content-Type`.
-    pub content_type: Option<String>,
-    /// The codings of the bytes, as in the header `Content-Encoding`. The value is stored with them.
-    pub content_encoding: Option<String>,
+    /// Headers about the content.
+    pub content: BTreeMap<ContentField, String>,
     /// Metadata of the writer. Names are lower-case tokens of HTTP; values are what a header can have.
     pub metadata: BTreeMap<String, String>,
     /// A checksum of the bytes, which the writer made or had verified.
@@ -52,9 +54,12 @@ pub enum AttributesError {
         /// Their number.
         fields: usize,
     },
-    /// A content type or content encoding is empty, longer than [`MAX_CONTENT_FIELD_LEN`], or not ASCII.
-    #[error("a content type or encoding is 1 to {MAX_CONTENT_FIELD_LEN} visible ASCII characters and spaces")]
-    ContentField,
+    /// A header about the content is empty, longer than [`MAX_CONTENT_FIELD_LEN`], or not ASCII.
+    #[error("{field} is 1 to {MAX_CONTENT_FIELD_LEN} visible ASCII characters and spaces")]
+    ContentField {
+        /// The header.
+        field: ContentField,
+    },
     /// A name in the metadata is not a lower-case token.
     #[error("{name:?} is not a lower-case token")]
     MetadataName {
@@ -88,8 +93,8 @@ impl Attributes {
 
     /// Attributes with these fields, if they are valid.
     pub fn new(fields: AttributeFields) -> Result<Self, AttributesError> {
-        let AttributeFields { content_type, content_encoding, metadata, checksum: _ } = &fields;
-        [content_type, content_encoding].into_iter().flatten().try_for_each(|text| check_content_field(text))?;
+        let AttributeFields { content, metadata, checksum: _ } = &fields;
+        content.iter().try_for_each(|(field, text)| check_content(*field, text))?;
         // Names and values are short enough for their sum not to overflow.
         let len = metadata.iter().map(|(name, value)| name.len().saturating_add(value.len())).sum();
         if len > MAX_METADATA_LEN {
@@ -110,14 +115,9 @@ impl Attributes {
         self.0.is_none()
     }
 
-    /// The media type.
-    pub fn content_type(&self) -> Option<&str> {
-        self.0.as_ref()?.content_type.as_deref()
-    }
-
-    /// The codings of the bytes.
-    pub fn content_encoding(&self) -> Option<&str> {
-        self.0.as_ref()?.content_encoding.as_deref()
+    /// A header about the content.
+    pub fn content(&self, field: ContentField) -> Option<&str> {
+        self.0.as_ref()?.content.get(&field).map(String::as_str)
     }
 
     /// The metadata of the writer, in the order of their names.
@@ -153,11 +153,11 @@ impl fmt::Debug for Attributes {
     }
 }
 
-fn check_content_field(text: &str) -> Result<(), AttributesError> {
+fn check_content(field: ContentField, text: &str) -> Result<(), AttributesError> {
     let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     match !text.is_empty() && text.len() <= MAX_CONTENT_FIELD_LEN && is_visible && text.trim() == text {
         true => Ok(()),
-        false => Err(AttributesError::ContentField),
+        false => Err(AttributesError::ContentField { field }),
     }
 }
 
@@ -192,11 +192,17 @@ mod tests {
         for value in ["a\nb", "\0", "\u{7f}", "\u{85}", " a", "a ", "a\t"] {
             assert!(matches!(metadata("a", value), Err(AttributesError::MetadataValue { .. })), "{value:?}");
         }
-        let content_type =
-            |text: &str| Attributes::new(AttributeFields { content_type: Some(text.to_owned()), ..Default::default() });
-        assert!(content_type("text/plain; charset=utf-8").is_ok());
-        for text in ["", " a", "a\r\nb", "ä", &"a".repeat(MAX_CONTENT_FIELD_LEN + 1)] {
-            assert_eq!(content_type(text), Err(AttributesError::ContentField), "{text:?}");
+        for field in ContentField::ALL {
+            let content = |text: &str| {
+                let content = BTreeMap::from([(field, text.to_owned())]);
+                Attributes::new(AttributeFields { content, ..Default::default() })
+            };
+            for text in ["text/plain; charset=utf-8", "0", &"a".repeat(MAX_CONTENT_FIELD_LEN)] {
+                assert_eq!(content(text).unwrap().content(field), Some(text));
+            }
+            for text in ["", " a", "a\r\nb", "ä", &"a".repeat(MAX_CONTENT_FIELD_LEN + 1)] {
+                assert_eq!(content(text), Err(AttributesError::ContentField { field }), "{text:?}");
+            }
         }
     }
 

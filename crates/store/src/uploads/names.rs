@@ -77,6 +77,8 @@ pub(super) fn scan_uploads(prefix: &str, after: UploadsAfter<'_>, limit: usize) 
         // No id has a greater character.
         UploadsAfter::Key(key) => format!("{UPLOADS}{key}{SEPARATOR}g"),
         UploadsAfter::Upload(key, id) => format!("{UPLOADS}{key}{SEPARATOR}{id}"),
+        // The root has all of them.
+        UploadsAfter::Below(prefix) => format!("{UPLOADS}{}", prefix.upper_bound().unwrap_or_else(|| char::MAX.into())),
     };
     Scan::hidden(format!("{UPLOADS}{prefix}"), after, limit)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::id::UploadId;
-use crate::{Attributes, Checksum, Key, Precondition, Version};
+use crate::{Attributes, Checksum, Key, Precondition, Prefix, Version};
 
 /// The maximum length of an upload's owner, and of its note, in bytes.
 pub const MAX_UPLOAD_NOTE_LEN: usize = 128;
@@ -93,6 +93,8 @@ pub enum UploadsAfter<'a> {
     Key(&'a str),
     /// After an upload of a key.
     Upload(&'a str, UploadId),
+    /// After all uploads of keys below a prefix.
+    Below(&'a Prefix),
 }
 
 /// What an upload is completed with.
