@@ -89,8 +89,9 @@ pub fn file(name: &str) -> Option<&'static File> {
 }
 
 /// The document. The URLs of files begin with `files`, such as `/assets/`, and those of requests with `api`, which is
-/// empty or begins with a slash.
-pub fn document(files: &str, api: &str) -> String {
+/// empty or begins with a slash. S3 clients use the URL `s3`, such as `http://:8002` for a port of the page's host; it is
+/// empty if there is none.
+pub fn document(files: &str, api: &str, s3: &str) -> String {
     let [script, style, icon] = &*FILES;
     let url = |file: &File| Escaped(&format!("{files}{}", file.name)).to_string();
     DOCUMENT
@@ -98,6 +99,7 @@ pub fn document(files: &str, api: &str) -> String {
         .replace("{{style}}", &url(style))
         .replace("{{icon}}", &url(icon))
         .replace("{{api}}", &Escaped(api).to_string())
+        .replace("{{s3}}", &Escaped(s3).to_string())
         .replace("{{version}}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -123,11 +125,12 @@ mod tests {
 
     #[test]
     fn document_names_its_files_and_its_base() {
-        let document = document("/lab/assets/", "/lab/s/<\"&{{style}}>");
+        let document = document("/lab/assets/", "/lab/s/<\"&{{style}}>", "http://:8002");
         for file in files() {
             assert_eq!(document.matches(&format!("\"/lab/assets/{}\"", file.name)).count(), 1, "{}", file.name);
         }
         assert!(document.contains("\"/lab/s/&lt;&quot;&amp;&#123;&#123;style}}&gt;\""), "{document}");
+        assert!(document.contains("name=\"zarrd-s3\" content=\"http://:8002\""), "{document}");
         assert!(!document.contains("{{"), "{document}");
     }
 

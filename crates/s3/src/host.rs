@@ -1,6 +1,6 @@
 //! The names of hosts: path style and virtual-host style.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use http::uri::Authority;
 
@@ -29,6 +29,12 @@ impl Domain {
         let at = name.len().checked_sub(self.0.len())?;
         let (bucket, domain) = (name.get(..at)?, name.get(at..)?);
         domain.eq_ignore_ascii_case(&self.0).then(|| bucket.strip_suffix('.')).flatten().filter(|name| !name.is_empty())
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

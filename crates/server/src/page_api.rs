@@ -73,8 +73,8 @@ pub(crate) async fn asset(
 fn document(app: &App, extensions: &Extensions) -> Response {
     let base = app.settings().base_path.as_str();
     let session = admission::session_of(extensions, app);
-    let html =
-        zarrd_page::document(&format!("{base}{}", routes::ASSETS_ROOT), &format!("{base}{}", session.base_path()));
+    let (files, api) = (format!("{base}{}", routes::ASSETS_ROOT), format!("{base}{}", session.base_path()));
+    let html = zarrd_page::document(&files, &api, app.settings().s3.url.as_deref().unwrap_or_default());
     let headers = [
         (CONTENT_TYPE, HTML),
         (CONTENT_SECURITY_POLICY, POLICY),

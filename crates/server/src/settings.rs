@@ -27,7 +27,7 @@ pub struct Settings {
     pub proxies: Vec<Network>,
     /// The path at which a proxy serves this server.
     pub base_path: BasePath,
-    /// The names of buckets of the S3 surface.
+    /// The S3 surface.
     pub s3: S3Settings,
     /// Limits of sizes, connections and times.
     pub limits: Limits,
@@ -36,9 +36,12 @@ pub struct Settings {
     pub arrays: zarrd_array::Options,
 }
 
-/// Names of buckets.
+/// The S3 surface: its URL, and names of buckets.
 #[derive(Clone, Debug, Default)]
 pub struct S3Settings {
+    /// The URL that the page shows, such as `http://:8002` for a port of the host by which the page was reached; `None` if
+    /// there is no such surface.
+    pub url: Option<String>,
     /// The domain below which names of hosts begin with a bucket; `None` if paths always do.
     pub domain: Option<Domain>,
     /// The buckets of the store.

@@ -8,7 +8,7 @@ use zarrd_tests::{
     browser::browser,
     dense::write_dense,
     node::node,
-    python::python,
+    python::{python, python_with_clients},
     server::{Launch, Server, program},
     skip::note,
 };
@@ -225,8 +225,9 @@ fn empty_server_says_how_to_fill_it() {
 
 #[test]
 fn programs_for_other_libraries_run() {
-    let (Some(browser), Some(python)) = (browser(), python()) else { return };
-    let (server, dir) = (memory(), TempDir::new().unwrap());
+    let (Some(browser), Some(python), Some(clients)) = (browser(), python(), python_with_clients()) else { return };
+    let server = Launch::of("memory:").arg("--s3-listen").arg("127.0.0.1:0").start();
+    let dir = TempDir::new().unwrap();
     // What one of the programs imports.
     let array = r#"{"zarr_format":2,"shape":[2],"chunks":[2],"dtype":"|u1","compressor":null,"fill_value":0,"order":"C","filters":null}"#;
     fs::create_dir_all(dir.path().join("data.zarr/a")).unwrap();
@@ -247,6 +248,8 @@ fn programs_for_other_libraries_run() {
         } else {
             let mut command = match name {
                 "curl" | "a folder" => Command::new("sh"),
+                // It needs s3fs.
+                "S3" => clients.command(),
                 _ => python.command(),
             };
             let output = command.arg("-c").arg(text).env("PATH", &search).current_dir(dir.path()).output().unwrap();
@@ -257,6 +260,8 @@ fn programs_for_other_libraries_run() {
     let expected = [
         ("NumPy", 4),
         ("Python", 3),
+        // A path whose first segment is no bucket has none.
+        ("S3", 3),
         ("a folder", 1),
         ("curl", 8),
         ("tensorstore", 3),

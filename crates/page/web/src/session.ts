@@ -29,6 +29,8 @@ const content = (name: string) => document.querySelector<HTMLMetaElement>(`meta[
 /** The beginning of the path of every request: empty, or with a leading slash. */
 export const API = content("zarrd-api");
 export const VERSION = content("zarrd-version");
+/** The URL for S3 clients; empty if there is none. Its host is that of the page unless it has one. */
+export const S3 = content("zarrd-s3").replace("://:", `://${location.hostname}:`);
 /** True if the page was opened through a share link, which is its credential. */
 export const IS_SHARED = /(^|\/)s\/[^/]+$/.test(API);
 

@@ -2,7 +2,7 @@
 
 import { absolute, arrayUrl, elementsUrl, nodeUrl, queryString, storeUrl, type Query } from "./api";
 import { dialectOf, join, type Node } from "./node";
-import { API, token } from "./session";
+import { API, IS_SHARED, S3, token } from "./session";
 
 export interface Snippet {
   name: string;
@@ -28,6 +28,7 @@ export function snippets(node: Node, isImage = false): Snippet[] {
     add("xarray", "python", ["import xarray as xr", "", `dataset = xr.open_zarr(${quoted(store)}, chunks=None${options})`, "print(dataset)"]);
     add("zarr-python", "python", ["import zarr", "", `group = zarr.open_group(${quoted(store)}, mode="r"${options})`, "print(group.attrs.asdict())"]);
     add("curl", "sh", [`curl ${curlOptions(hasToken)}${argument(absolute(nodeUrl(node.path)))}`]);
+    found.push(...s3Snippets(node));
     // They send no tokens; share links need none.
     if (isImage && !hasToken) {
       add("napari", "sh", [`napari --plugin napari-ome-zarr ${argument(store)}`]);
@@ -67,7 +68,19 @@ export function snippets(node: Node, isImage = false): Snippet[] {
   ]);
   add("NumPy", "python", numpy({ select: Array<string>(rank).fill("0:1") }, node.path, hasToken));
   add("curl", "sh", [`curl ${curlOptions(hasToken)}-g ${argument(absolute(`${arrayUrl(node.path)}?select=${Array(rank).fill("0:1").join(",")}&format=json`))}`]);
-  return found;
+  return [...found, ...s3Snippets(node)];
+}
+
+/** A program that reads a node over S3, and how to get its keys. The first segment of a path is the bucket. */
+function s3Snippets({ path, type }: Node): Snippet[] {
+  if (!S3 || IS_SHARED || !/^[\w.-]+(\/|$)/.test(path)) return [];
+  const hasToken = token() !== null;
+  const keys = hasToken ? '"key": "…", "secret": "…"' : '"key": "zarrd", "secret": "zarrd"';
+  const text = ["import zarr", "", `options = {"endpoint_url": ${quoted(S3)}, ${keys}}`, `print(zarr.open_${type}(${quoted(`s3://${path}`)}, mode="r", storage_options=options))`].join("\n");
+  return [
+    { name: "S3", language: "python", text },
+    ...(hasToken ? [{ name: "S3 keys", language: "sh", text: `zarrd token create --name … --allow ${argument(`read:${path}/`)} --s3 ${argument(S3)}` }] : []),
+  ];
 }
 
 /** Programs that put data below a group. */

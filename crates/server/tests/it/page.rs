@@ -8,7 +8,7 @@ use crate::common::{
     tokens::{ServerWithTokens, create_link, new_link},
 };
 use http::StatusCode;
-use zarrd_server::Settings;
+use zarrd_server::{S3Settings, Settings};
 use zarrd_wire::problem::ProblemType;
 
 const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
@@ -46,6 +46,16 @@ async fn root_is_a_page_for_clients_that_prefer_html() {
     assert!(!problem.detail.contains("did you mean"), "{}", problem.detail);
     // Programs that follow links look for them below `/store/`.
     server.get("/", &[("accept", "*/*"), ("user-agent", "Wget/1.21")]).await.problem(ProblemType::NotFound);
+}
+
+#[tokio::test]
+async fn document_has_the_url_for_s3_clients_if_there_is_one() {
+    for (url, shown) in [(None, ""), (Some("http://:8002"), "http://:8002")] {
+        let s3 = S3Settings { url: url.map(str::to_owned), ..S3Settings::default() };
+        let server = TestServer::with(Settings { s3, ..Settings::default() });
+        let found = server.get("/browse/a", &[]).await;
+        assert!(found.text().contains(&format!("name=\"zarrd-s3\" content=\"{shown}\"")), "{}", found.text());
+    }
 }
 
 #[tokio::test]

@@ -87,8 +87,13 @@ async fn serve(
     log_guarantees(config, &shared);
     let swept = shared.writes().ok().map(|store| sweep_uploads(Arc::clone(store)));
     let _sweeping = swept.map(|swept| AbortOnDropHandle::new(tokio::spawn(swept)));
-    let app = App::with_logs(shared, config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
+    let mut settings = config.settings.clone();
+    settings.s3.url = s3.as_ref().map(|(_, address)| {
+        let domain = settings.s3.domain.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{scheme}://{domain}:{}", address.port())
+    });
+    let app = App::with_logs(shared, settings, logs.clone());
     let other_choice = config.other_choice.as_ref().map(|other| format!(", {other}")).unwrap_or_default();
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {}{other_choice})", config.store));
     let mut listeners = vec![(listener, Surface::Api)];

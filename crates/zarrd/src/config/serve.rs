@@ -106,7 +106,7 @@ impl ServeConfig {
         let base_path = serve.base_path.or_else(|| file.serve.base_path.clone()).unwrap_or_default();
         let root_bucket = serve.s3_root_bucket.or_else(|| file.serve.s3_root_bucket.clone());
         let domain = serve.s3_domain.or_else(|| file.serve.s3_domain.clone());
-        let s3 = S3Settings { domain, buckets: BucketNames::new(root_bucket) };
+        let s3 = S3Settings { url: None, domain, buckets: BucketNames::new(root_bucket) };
         let settings = Settings { access, changes, origins, hosts, proxies, base_path, s3, limits, arrays };
         let scrub = serve.scrub.or(file.serve.scrub).unwrap_or_default().0;
         let write = WriteLimits { scrub, ..WriteLimits::new(&write, file) };
