@@ -79,6 +79,17 @@ const SUB_RESOURCES: [&str; 31] = [
     "versions",
     "website",
 ];
+/// Parameters that are numbers or ids, and so not empty.
+const NOT_EMPTY: [&str; 8] = [
+    "list-type",
+    "max-buckets",
+    "max-keys",
+    "max-parts",
+    "max-uploads",
+    "part-number-marker",
+    "partNumber",
+    "uploadId",
+];
 /// The parameters that may have an empty value.
 const MAY_BE_EMPTY: [&str; 9] = [
     "prefix",
@@ -177,6 +188,13 @@ fn check_headers(headers: &HeaderMap) -> Result<(), S3Error> {
 fn check_query(query: &str) -> Result<(), S3Error> {
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = decoded(parameter);
+        if NOT_EMPTY.contains(&&*name) && value.is_empty() {
+            return Err(s3_error!(InvalidArgument, "{name} is empty"));
+        }
+        // s3s takes any other number for the first version.
+        if name == "list-type" && value != "2" {
+            return Err(s3_error!(InvalidArgument, "list-type is 2"));
+        }
         let is_known = SUB_RESOURCES.contains(&&*name) || MAY_BE_EMPTY.contains(&&*name);
         if value.is_empty() && !is_known && name != VERSION_ID && !name.starts_with("X-Amz-") {
             return Err(s3_error!(NotImplemented, "this sub-resource is not supported"));
@@ -232,6 +250,9 @@ mod tests {
             ("DELETE", "/lab?unknown", &[], Some("NotImplemented")),
             ("DELETE", "/lab?%75nknown=", &[], Some("NotImplemented")),
             ("GET", "/lab?prefix=&delimiter=&list-type=2&x-id=List", &[], None),
+            ("GET", "/lab?list-type=3", &[], Some("InvalidArgument")),
+            ("GET", "/lab?max-keys=", &[], Some("InvalidArgument")),
+            ("PUT", "/lab/a?partNumber=&uploadId=1", &[], Some("InvalidArgument")),
             ("GET", "/lab/a?versionId=null", &[], None),
             ("GET", "/lab/a?versionId=1", &[], Some("NoSuchVersion")),
         ] {

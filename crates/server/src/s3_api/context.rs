@@ -23,6 +23,8 @@ pub(super) struct Parts {
     pub(super) session: Session,
     /// The headers with the conditions and the range of the request, whose entity tags are versions.
     pub(super) conditions: HeaderMap,
+    /// The headers about the content of the value that the request sets.
+    pub(super) content: HeaderMap,
     /// The source of a copy, with its conditions.
     pub(super) source: Option<(CopySource, HeaderMap)>,
     pub(super) copied_range: Option<HeaderValue>,
@@ -67,6 +69,11 @@ impl Context {
     /// The headers with conditions.
     pub(super) fn conditions(&self) -> &HeaderMap {
         &self.0.conditions
+    }
+
+    /// The headers about the content of the value that the request sets.
+    pub(super) fn content(&self) -> &HeaderMap {
+        &self.0.content
     }
 
     /// The source of a copy, with its conditions.

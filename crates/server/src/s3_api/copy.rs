@@ -10,7 +10,7 @@ use zarrd_access::Right;
 use zarrd_s3::entity_tag;
 use zarrd_store::{Key, ReadableStore, Staged, StoreError, ValueMeta, Version};
 
-use super::{buckets, context::Context, error::Failure, objects::Fields, write};
+use super::{buckets, content, context::Context, error::Failure, write};
 use crate::{
     error::ApiError,
     extract::{ConditionOutcome, ReadConditions, WriteConditions},
@@ -31,13 +31,15 @@ pub(super) async fn copy(context: &Context, input: CopyObjectInput) -> Result<Co
     let to = context.key(&bucket, &input.key, Right::Write)?;
     let to = to.ok_or_else(|| s3_error!(InvalidArgument, "a key that ends in `/` has no content"))?;
     let Some(from) = from else { return Err(buckets::missing_key(context, source.bucket.as_str()).await) };
-    let replaces = input.metadata_directive.is_some_and(|directive| directive.as_str() == MetadataDirective::REPLACE);
+    let replaces = match input.metadata_directive.as_ref().map(MetadataDirective::as_str) {
+        None | Some(MetadataDirective::COPY) => false,
+        Some(MetadataDirective::REPLACE) => true,
+        Some(_) => return Err(s3_error!(InvalidArgument, "x-amz-metadata-directive is COPY or REPLACE").into()),
+    };
     if from == to && !replaces {
         return Err(s3_error!(InvalidRequest, "a copy onto itself needs x-amz-metadata-directive: REPLACE").into());
     }
-    let fields =
-        Fields { content_type: input.content_type, encoding: input.content_encoding, metadata: input.metadata };
-    let replacement = if replaces { Some(fields.attributes()?) } else { None };
+    let replacement = if replaces { Some(content::attributes(context, input.metadata)?) } else { None };
     let conditions = ReadConditions::from_headers(conditions)?;
     let mut staged: Option<(Version, Staged)> = None;
     for _ in 0..ATTEMPTS {
@@ -58,9 +60,11 @@ pub(super) async fn copy(context: &Context, input: CopyObjectInput) -> Result<Co
             None => value.clone(),
         };
         let written = write::commit(context, &bucket, value, precondition).await?;
+        let current = context.app().store().head(&to).await?.filter(|meta| meta.version == written.version);
         let result = CopyObjectResult {
             e_tag: Some(entity_tag(written.version)),
-            last_modified: Some(SystemTime::now().into()),
+            // It may have been replaced since.
+            last_modified: Some(current.map_or_else(SystemTime::now, |meta| meta.modified).into()),
             ..CopyObjectResult::default()
         };
         return Ok(CopyObjectOutput { copy_object_result: Some(result), ..CopyObjectOutput::default() });

@@ -44,7 +44,7 @@ struct Page {
 
 /// The encoding of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
+pub(super) enum Encoding {
     Plain,
     Url,
 }
@@ -164,18 +164,19 @@ pub(super) fn limit(name: &str, max: Option<i32>) -> Result<usize, Failure> {
     }
 }
 
+/// The treatment of names with a delimiter.
+pub(super) fn fold_at(delimiter: Option<&str>) -> Result<Fold, Failure> {
+    match delimiter {
+        None | Some("") => Ok(Fold::Nothing),
+        Some(DELIMITER) => Ok(Fold::Slash),
+        Some(_) => Err(s3_error!(NotImplemented, "the only delimiter is `/`").into()),
+    }
+}
+
 impl Query<'_> {
     async fn page(&self, context: &Context) -> Result<Page, Failure> {
-        let fold = match self.delimiter {
-            None | Some("") => Fold::Nothing,
-            Some(DELIMITER) => Fold::Slash,
-            Some(_) => return Err(s3_error!(NotImplemented, "the only delimiter is `/`").into()),
-        };
-        let encoding = match self.encoding {
-            None => Encoding::Plain,
-            Some(encoding) if encoding.as_str() == URL => Encoding::Url,
-            Some(_) => return Err(s3_error!(InvalidArgument, "encoding-type is `url`").into()),
-        };
+        let fold = fold_at(self.delimiter)?;
+        let encoding = Encoding::requested(self.encoding)?;
         let max = limit("max-keys", self.max)?;
         let bucket = context.bucket(self.bucket)?;
         let base = context.names().prefix(&bucket);
@@ -261,7 +262,15 @@ impl Page {
 }
 
 impl Encoding {
-    fn apply(self, name: String) -> String {
+    pub(super) fn requested(encoding: Option<&EncodingType>) -> Result<Self, Failure> {
+        match encoding {
+            None => Ok(Self::Plain),
+            Some(encoding) if encoding.as_str() == URL => Ok(Self::Url),
+            Some(_) => Err(s3_error!(InvalidArgument, "encoding-type is `url`").into()),
+        }
+    }
+
+    pub(super) fn apply(self, name: String) -> String {
         match self {
             Self::Plain => name,
             Self::Url => encode_listed(&name),
@@ -280,11 +289,11 @@ fn object((name, meta): (String, ValueMeta), encoding: Encoding) -> Object {
     }
 }
 
-fn common_prefixes(prefixes: Vec<String>, encoding: Encoding) -> Vec<CommonPrefix> {
+pub(super) fn common_prefixes(prefixes: Vec<String>, encoding: Encoding) -> Vec<CommonPrefix> {
     prefixes.into_iter().map(|prefix| CommonPrefix { prefix: Some(encoding.apply(prefix)) }).collect()
 }
 
-fn count(number: usize) -> i32 {
+pub(super) fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 

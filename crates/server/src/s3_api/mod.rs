@@ -7,6 +7,7 @@
 mod attributes;
 mod buckets;
 mod completion;
+mod content;
 mod context;
 mod copy;
 mod delete;
@@ -19,6 +20,8 @@ mod owner;
 mod part_list;
 mod probes;
 mod request;
+mod request_id;
+mod upload_list;
 mod write;
 
 pub(crate) use request::handle;

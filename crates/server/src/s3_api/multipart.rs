@@ -19,11 +19,11 @@ use zarrd_store::{
 use zarrd_wire::range::{self, RangeRequest};
 
 use super::{
-    buckets,
+    buckets, content,
     context::Context,
     copy,
     error::Failure,
-    objects::{Fields, checksum_type_of, set_checksum},
+    objects::{checksum_type_of, set_checksum},
     write,
 };
 use crate::extract::ReadConditions;
@@ -56,10 +56,8 @@ pub(super) async fn create(
     let bucket = context.bucket(&input.bucket)?;
     let key = object(context, &input.bucket, &input.key)?;
     let checksums = Checksums::requested(&input)?;
-    let fields =
-        Fields { content_type: input.content_type, encoding: input.content_encoding, metadata: input.metadata };
     let new = NewUpload {
-        attributes: fields.attributes()?,
+        attributes: content::attributes(context, input.metadata)?,
         owner: context.session().principal().id.to_string(),
         note: checksums.map(Checksums::note).unwrap_or_default(),
     };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use axum::response::Response;
 use http::{
     HeaderMap, StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED},
+    header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE},
 };
 use s3s::{
     Body, S3Error, S3ErrorCode, S3Response,
@@ -17,10 +17,20 @@ use s3s::{
 };
 use zarrd_access::Right;
 use zarrd_s3::entity_tag;
-use zarrd_store::{AttributeFields, Attributes, AttributesError, Checksum, Key};
-use zarrd_wire::{attributes, etag, time};
+use zarrd_store::{Attributes, ContentField, Key};
+use zarrd_wire::{
+    attributes, etag,
+    range::{self, ContentRange, RangeRequest},
+    time,
+};
 
-use super::{buckets, context::Context, error::Failure, write};
+use super::{
+    buckets,
+    content::{self, set_content},
+    context::Context,
+    error::Failure,
+    write,
+};
 use crate::{extract::ReadConditions, store_api::get};
 
 /// Sets the member of an output that is for checksums of an algorithm.
@@ -56,36 +66,8 @@ struct Head {
     content_type: Option<String>,
     tag: Option<ETag>,
     modified: Option<Timestamp>,
-    content_encoding: Option<String>,
     metadata: Option<HashMap<String, String>>,
-    checksum: Option<Checksum>,
-}
-
-/// What a request says of a value.
-pub(super) struct Fields {
-    pub(super) content_type: Option<String>,
-    pub(super) encoding: Option<String>,
-    pub(super) metadata: Option<HashMap<String, String>>,
-}
-
-impl Fields {
-    /// The attributes of the value.
-    pub(super) fn attributes(self) -> Result<Attributes, Failure> {
-        let metadata = self.metadata.unwrap_or_default();
-        let fields = AttributeFields {
-            content_type: self.content_type.filter(|text| !text.is_empty()),
-            content_encoding: self.encoding.filter(|text| !text.is_empty()),
-            metadata: metadata.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect(),
-            checksum: None,
-        };
-        Attributes::new(fields).map_err(|error| {
-            let code = match error {
-                AttributesError::MetadataTooLong { .. } => S3ErrorCode::MetadataTooLarge,
-                _ => S3ErrorCode::InvalidArgument,
-            };
-            S3Error::with_message(code, error.to_string()).into()
-        })
-    }
+    attributes: Attributes,
 }
 
 /// The type of a checksum, which may be of the checksums of parts.
@@ -106,7 +88,6 @@ pub(super) async fn get(context: &Context, input: GetObjectInput) -> Result<S3Re
     let mut output = GetObjectOutput {
         accept_ranges: Some(BYTES.to_owned()),
         body,
-        content_encoding: head.content_encoding,
         metadata: head.metadata,
         content_length: head.length,
         content_range: head.range,
@@ -115,12 +96,14 @@ pub(super) async fn get(context: &Context, input: GetObjectInput) -> Result<S3Re
         last_modified: head.modified,
         ..GetObjectOutput::default()
     };
+    set_content!(output, &head.attributes);
     // A checksum is of the whole value.
     let is_wanted = input.checksum_mode.is_some() && output.content_range.is_none();
-    if let Some(checksum) = head.checksum.filter(|_| is_wanted) {
-        set_checksum!(output, &checksum);
+    if let Some(checksum) = head.attributes.checksum().filter(|_| is_wanted) {
+        set_checksum!(output, checksum);
     }
-    Ok(S3Response::new(output))
+    let is_chosen = input.response_expires.is_some();
+    Ok(if is_chosen { S3Response::new(output) } else { content::with_expiry(output, &head.attributes) })
 }
 
 /// `HeadObject`.
@@ -134,7 +117,6 @@ pub(super) async fn head(context: &Context, input: HeadObjectInput) -> Result<S3
     let head = Head::of(&response)?;
     let mut output = HeadObjectOutput {
         accept_ranges: Some(BYTES.to_owned()),
-        content_encoding: head.content_encoding,
         metadata: head.metadata,
         content_length: head.length,
         content_type: head.content_type,
@@ -142,10 +124,17 @@ pub(super) async fn head(context: &Context, input: HeadObjectInput) -> Result<S3
         last_modified: head.modified,
         ..HeadObjectOutput::default()
     };
-    if let Some(checksum) = head.checksum.filter(|_| input.checksum_mode.is_some()) {
-        set_checksum!(output, &checksum);
+    set_content!(output, &head.attributes);
+    let range = range_of_head(context, head.length)?;
+    let is_wanted = input.checksum_mode.is_some() && range.is_none();
+    if let Some(checksum) = head.attributes.checksum().filter(|_| is_wanted) {
+        set_checksum!(output, checksum);
     }
-    Ok(S3Response::new(output))
+    if let Some(ContentRange { range: Some(bytes), .. }) = &range {
+        output.content_length = Some(size(bytes.end.saturating_sub(bytes.start)));
+        output.content_range = range.as_ref().map(ContentRange::render);
+    }
+    Ok(content::with_expiry(output, &head.attributes))
 }
 
 /// `PutObject`.
@@ -154,9 +143,8 @@ pub(super) async fn put(context: &Context, input: PutObjectInput) -> Result<S3Re
     let Some(key) = context.key(&bucket, &input.key, Right::Write)? else {
         return directory(context);
     };
-    let fields =
-        Fields { content_type: input.content_type, encoding: input.content_encoding, metadata: input.metadata };
-    let (written, checksum) = write::put(context, &bucket, &key, fields.attributes()?).await?;
+    let attributes = content::attributes(context, input.metadata)?;
+    let (written, checksum) = write::put(context, &bucket, &key, attributes).await?;
     let mut output = PutObjectOutput { e_tag: Some(entity_tag(written.version)), ..PutObjectOutput::default() };
     if let Some(checksum) = &checksum {
         set_checksum!(output, checksum);
@@ -184,6 +172,22 @@ async fn readable(context: &Context, bucket: &str, key: &str) -> Result<(Key, Re
     }
 }
 
+/// The range of a request for a head, which HTTP ignores, while S3 shows the head of a response with the range.
+fn range_of_head(context: &Context, length: Option<i64>) -> Result<Option<ContentRange>, Failure> {
+    let headers = context.conditions();
+    let line = headers.get(RANGE).filter(|_| !headers.contains_key(IF_RANGE)).and_then(|line| line.to_str().ok());
+    let size = length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default();
+    let found = match line.map(range::parse) {
+        None | Some(RangeRequest::Whole) => return Ok(None),
+        Some(RangeRequest::One(range)) => range.resolve(size),
+        Some(RangeRequest::Unsatisfiable) => None,
+    };
+    match found {
+        Some(range) => Ok(Some(ContentRange { range: Some(range), size })),
+        None => Err(s3_error!(InvalidRange, "the object has {size} bytes").into()),
+    }
+}
+
 fn check_part(number: Option<i32>) -> Result<(), Failure> {
     match number {
         None | Some(ONLY_PART) => Ok(()),
@@ -208,10 +212,9 @@ impl Head {
         Ok(Self {
             length: text(CONTENT_LENGTH).and_then(|length| length.parse().ok()),
             range: text(CONTENT_RANGE).map(str::to_owned),
-            content_type: attributes.content_type().or(text(CONTENT_TYPE)).map(str::to_owned),
-            content_encoding: attributes.content_encoding().map(str::to_owned),
+            content_type: attributes.content(ContentField::Type).or(text(CONTENT_TYPE)).map(str::to_owned),
             metadata: (!metadata.is_empty()).then_some(metadata),
-            checksum: attributes.checksum().copied(),
+            attributes,
             tag,
             modified: modified.map(Into::into),
         })

@@ -4,7 +4,7 @@ use s3s::{S3, S3ErrorCode, S3Request, S3Response, S3Result, dto};
 
 use super::{
     attributes, buckets, completion, context::Context, copy, delete, error::Failure, listing, multipart, objects,
-    part_list, probes,
+    part_list, probes, upload_list,
 };
 
 /// The operations.
@@ -68,7 +68,7 @@ operations! {
         part_list::parts(context, input).await.map(S3Response::new)
     }
     "ListMultipartUploads": fn list_multipart_uploads(context, input: ListMultipartUploadsInput) -> ListMultipartUploadsOutput {
-        part_list::uploads(context, input).await.map(S3Response::new)
+        upload_list::uploads(context, input).await.map(S3Response::new)
     }
     "ListObjects": fn list_objects(context, input: ListObjectsInput) -> ListObjectsOutput {
         listing::v1(context, input).await.map(S3Response::new)

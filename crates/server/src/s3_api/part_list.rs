@@ -1,19 +1,17 @@
-//! Lists of parts: in completions, and listings of uploads and their parts.
+//! Lists of parts: in completions, and listings of the parts of uploads.
 
 use s3s::{
     S3ErrorCode,
     dto::{
-        CompleteMultipartUploadInput, CompletedPart, Initiator, ListMultipartUploadsInput, ListMultipartUploadsOutput,
-        ListPartsInput, ListPartsOutput, MultipartUpload, Part as ListedPart, StorageClass,
+        CompleteMultipartUploadInput, CompletedPart, Initiator, ListPartsInput, ListPartsOutput, Part as ListedPart,
+        StorageClass,
     },
     s3_error,
 };
-use zarrd_access::Right;
-use zarrd_s3::{checksum_text, encode_listed, tagged_version};
-use zarrd_store::{Checksum, ChecksumAlgorithm, MAX_PARTS, Part, UploadStore, UploadsAfter, Version};
+use zarrd_s3::{checksum_text, tagged_version};
+use zarrd_store::{Checksum, ChecksumAlgorithm, MAX_PARTS, Part, UploadStore, Version};
 
 use super::{
-    buckets,
     context::Context,
     error::Failure,
     listing::limit,
@@ -155,68 +153,7 @@ pub(super) async fn parts(context: &Context, input: ListPartsInput) -> Result<Li
     })
 }
 
-/// `ListMultipartUploads`: the uploads under way that the caller started.
-pub(super) async fn uploads(
-    context: &Context,
-    input: ListMultipartUploadsInput,
-) -> Result<ListMultipartUploadsOutput, Failure> {
-    let bucket = buckets::listable(context, &input.bucket).await?;
-    if input.delimiter.as_ref().is_some_and(|delimiter| !delimiter.is_empty()) {
-        return Err(s3_error!(NotImplemented, "listings of uploads have no delimiter").into());
-    }
-    let max = limit("max-uploads", input.max_uploads)?;
-    let base = context.names().prefix(&bucket);
-    let is_encoded = input.encoding_type.is_some();
-    let name = |key: &str| {
-        let relative = key.strip_prefix(base.as_str()).unwrap_or(key);
-        if is_encoded { encode_listed(relative) } else { relative.to_owned() }
-    };
-    let marker =
-        input.key_marker.as_deref().filter(|marker| !marker.is_empty()).map(|marker| format!("{base}{marker}"));
-    let id = input.upload_id_marker.as_deref().and_then(|id| id.parse().ok());
-    let after = match (&marker, id) {
-        (None, _) => UploadsAfter::Nothing,
-        (Some(key), None) => UploadsAfter::Key(key),
-        (Some(key), Some(id)) => UploadsAfter::Upload(key, id),
-    };
-    let prefix = format!("{base}{}", input.prefix.as_deref().unwrap_or_default());
-    let page = context.app().writes()?.uploads(&prefix, after, max.max(1)).await?;
-    let more = page.more && max > 0;
-    let last = page.uploads.last().filter(|_| more).map(|last| (name(last.key.as_str()), last.id.to_string()));
-    let principal = context.session().principal();
-    let is_own =
-        |upload: &&zarrd_store::Upload| *upload.owner == *principal.id && principal.may_key(Right::Write, &upload.key);
-    let listed = |upload: &zarrd_store::Upload| {
-        let checksums = Checksums::noted(&upload.note);
-        MultipartUpload {
-            checksum_algorithm: checksums.map(Checksums::name),
-            checksum_type: checksums.map(|checksums| checksum_type_of(checksums.is_composite)),
-            initiated: Some(upload.since.into()),
-            initiator: Some(initiator()),
-            key: Some(name(upload.key.as_str())),
-            owner: Some(owner()),
-            storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
-            upload_id: Some(upload.id.to_string()),
-        }
-    };
-    let uploads = page.uploads.iter().filter(is_own).take(max).map(listed).collect();
-    let (next_key, next_id) = last.unzip();
-    Ok(ListMultipartUploadsOutput {
-        uploads: Some(uploads),
-        is_truncated: Some(more),
-        next_key_marker: next_key,
-        next_upload_id_marker: next_id,
-        max_uploads: i32::try_from(max).ok(),
-        bucket: Some(input.bucket),
-        prefix: input.prefix,
-        key_marker: input.key_marker,
-        upload_id_marker: input.upload_id_marker,
-        encoding_type: input.encoding_type,
-        ..ListMultipartUploadsOutput::default()
-    })
-}
-
-fn initiator() -> Initiator {
+pub(super) fn initiator() -> Initiator {
     let owner = owner();
     Initiator { display_name: owner.display_name, id: owner.id }
 }

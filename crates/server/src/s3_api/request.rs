@@ -13,8 +13,8 @@ use axum::{
 use http::{
     HeaderMap, HeaderName, Method, StatusCode, Uri,
     header::{
-        AUTHORIZATION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE,
-        IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING,
+        AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, EXPECT, HOST, IF_MATCH,
+        IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING,
     },
 };
 use http_body::Body as _;
@@ -33,9 +33,11 @@ use zarrd_s3::{
 };
 
 use super::{
+    content,
     context::{Context, ObjectBody, Parts},
     error::Failure,
     operations::{self, Operations},
+    request_id,
 };
 use crate::{
     admission,
@@ -112,7 +114,8 @@ impl NameValidation for AnyName {
 /// Handles any request to the S3 surface.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
     let name = route_name(&request);
-    request_scope::run(app.clone(), request, name, |request| respond(app, request)).await
+    let response = request_scope::run(app.clone(), request, name, |request| respond(app, request)).await;
+    request_id::add(response).await
 }
 
 /// The name of a request's route and operation in the logs and the metrics.
@@ -243,12 +246,14 @@ async fn run(
     let copied_range = headers.remove("x-amz-copy-source-range");
     rewrite_conditions(headers);
     let conditions = take(headers, &OF_CONTEXT);
+    let content = content::take(headers);
     take(headers, &HANDLED);
     Guard::hide_copy_source(headers);
     let mut parts = Parts {
         app: app.clone(),
         session: session.clone(),
         conditions,
+        content,
         source,
         copied_range,
         body: Mutex::default(),
@@ -275,7 +280,7 @@ async fn run(
         let error = std::io::Error::other(format!("{error:?}"));
         ApiError::with_cause(zarrd_wire::problem::ProblemType::Internal, error)
     })?;
-    Ok(without_body_of_304(response.map(Body::new)))
+    Ok(with_status_of_range(without_body_of_304(response.map(Body::new))))
 }
 
 /// The path and query for s3s, which begin with the bucket and have no signature.
@@ -335,6 +340,14 @@ async fn received(
     verifier.update(&document.bytes);
     verifier.finish(&body.trailers).map_err(S3Error::from)?;
     Ok((document.bytes, document.memory))
+}
+
+/// The head of a range has the status of a range, which s3s gives to `GetObject` alone.
+fn with_status_of_range(mut response: Response) -> Response {
+    if response.status() == StatusCode::OK && response.headers().contains_key(CONTENT_RANGE) {
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    response
 }
 
 /// A response 304 has no body, not even one with an error.
