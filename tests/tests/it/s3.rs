@@ -1,4 +1,5 @@
-//! S3 clients that know nothing of zarrd: botocore, s3fs, obstore, xarray, tensorstore, icechunk and DuckDB, and zarr-python's tests of stores.
+//! S3 clients that know nothing of zarrd: botocore, s3fs, obstore, xarray, tensorstore, icechunk, DuckDB, the AWS CLI, rclone,
+//! GDAL and netCDF-C, zarr-python's tests of stores, and cases of S3's behaviour.
 
 use std::{fs, process::Command};
 
@@ -7,7 +8,7 @@ use zarrd_tests::{
     binary::zarrd,
     environment::clients,
     generated::Generated,
-    python::{Python, python_with_clients},
+    python::{Python, python_with_clients, python_with_services},
     sample::files,
     server::{Launch, Server},
     skip::note,
@@ -38,12 +39,30 @@ impl Site {
 
     /// Runs the script of all clients with a key pair; returns its report.
     fn run_clients(&self, python: &Python, access: &str, secret: &str) -> String {
-        let script = clients().join("unmodified/s3.py");
-        let output = self.command(python).arg(script).args([&self.url, access, secret]).output().unwrap();
-        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
-        assert!(output.status.success(), "{stdout}{stderr}");
-        stdout
+        self.run(python, "unmodified/s3.py", &[&self.url, access, secret])
     }
+
+    /// Runs a script; returns its report.
+    fn run(&self, python: &Python, script: &str, arguments: &[&str]) -> String {
+        report(self.command(python).arg(clients().join(script)).args(arguments))
+    }
+
+    /// Writes an empty file, a small one and one of several parts to a directory.
+    fn write_files(&self, name: &str) {
+        for (file, len) in [("a", 0), ("b/c ü+%41", 1), ("b/parts", 12 << 20)] {
+            let path = self.dir.path().join(name).join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, Generated::new(len, len).bytes()).unwrap();
+        }
+    }
+}
+
+/// The output of a command that succeeds.
+fn report(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(output.status.success(), "{command:?}: {stdout}{stderr}");
+    stdout
 }
 
 #[test]
@@ -77,11 +96,7 @@ fn rclone_syncs_checks_copies_and_purges() {
     let Some(program) = tool("rclone", "rclone") else { return };
     let site = Site::new();
     let dir = site.dir.path();
-    for (name, len) in [("a", 0), ("b/c ü+%41", 1), ("b/parts", 12 << 20)] {
-        let path = dir.join("from").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, Generated::new(len, len).bytes()).unwrap();
-    }
+    site.write_files("from");
     let remote = [
         ("RCLONE_CONFIG_S3_TYPE", "s3"),
         ("RCLONE_CONFIG_S3_PROVIDER", "Other"),
@@ -102,6 +117,60 @@ fn rclone_syncs_checks_copies_and_purges() {
     assert_eq!(listed, ["a", "b/c ü+%41", "moved"]);
     run(&["purge", "s3:lab/x"]);
     assert_eq!(run(&["lsf", "s3:lab"]), "");
+}
+
+#[test]
+fn aws_cli_syncs_copies_moves_and_removes() {
+    let Some(python) = python_with_services() else { return };
+    let site = Site::new();
+    let dir = site.dir.path();
+    site.write_files("from");
+    let run = |arguments: &[&str]| {
+        let mut command = site.command(&python);
+        command.args(["-m", "awscli", "--endpoint-url", &site.url]).args(arguments).env("AWS_REGION", "us-east-1");
+        report(command.env("AWS_ACCESS_KEY_ID", "zarrd").env("AWS_SECRET_ACCESS_KEY", "zarrd").env("COLUMNS", "200"))
+    };
+    run(&["s3", "mb", "s3://lab"]);
+    // Files of more than 8 MiB are sent in parts.
+    run(&["s3", "sync", "from", "s3://lab/x"]);
+    run(&["s3", "sync", "s3://lab/x", "back"]);
+    assert_eq!(files(&dir.join("back")), files(&dir.join("from")));
+    assert_eq!(run(&["s3", "sync", "from", "s3://lab/x", "--dryrun"]), "");
+    run(&["s3", "cp", "--recursive", "s3://lab/x/b", "s3://lab/copy"]);
+    run(&["s3", "mv", "s3://lab/copy/parts", "s3://lab/moved"]);
+    let listed = run(&["s3", "ls", "--recursive", "s3://lab"]);
+    let sizes: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    assert_eq!(sizes, ["1", "12582912", "0", "1", "12582912"], "{listed}");
+    let put = ["s3api", "put-object", "--bucket", "lab", "--key", "note", "--body", "from/b/c ü+%41"];
+    run(&[&put[..], &["--cache-control", "no-store", "--metadata", "a=b", "--checksum-algorithm", "SHA256"]].concat());
+    let shown = run(&["s3api", "head-object", "--bucket", "lab", "--key", "note", "--checksum-mode", "ENABLED"]);
+    assert!(shown.contains("no-store") && shown.contains("ChecksumSHA256"), "{shown}");
+    run(&["s3", "rm", "--recursive", "s3://lab"]);
+    assert_eq!(run(&["s3", "ls", "s3://lab"]), "");
+    run(&["s3", "rb", "s3://lab"]);
+    assert_eq!(run(&["s3", "ls"]), "");
+}
+
+#[test]
+fn gdal_reads_and_writes_rasters_and_zarr() {
+    let Some(python) = python_with_clients() else { return };
+    let site = Site::new();
+    let report = site.run(&python, "unmodified/s3_files.py", &[&site.url, "zarrd", "zarrd"]);
+    note(report.trim_end());
+    assert!(report.trim_end().ends_with("8 results as expected"), "{report}");
+}
+
+#[test]
+fn cases_of_s3s_behaviour_pass_on_moto() {
+    let Some(python) = python_with_services() else { return };
+    note(Site::new().run(&python, "s3_cases/run.py", &["moto"]).trim_end());
+}
+
+#[test]
+fn cases_of_s3s_behaviour_pass_on_zarrd() {
+    let Some(python) = python_with_services() else { return };
+    let site = Site::new();
+    note(site.run(&python, "s3_cases/run.py", &["zarrd", &site.url, "zarrd", "zarrd"]).trim_end());
 }
 
 #[test]
