@@ -7,8 +7,8 @@
 //!   `cargo test -p zarrd-tests --test it conformance`.
 //! - API contract, `openapi.yaml` against validators and generated requests:
 //!   `cargo test -p zarrd-tests --test it contract`.
-//! - Documentation (code blocks, links, lengths, tables of the reference) and module graph:
-//!   `cargo test -p zarrd-tests --test it -- readme documents module_graph`.
+//! - Documentation (code blocks, links, lengths, tables of the reference) and module graph and the steps in the log:
+//!   `cargo test -p zarrd-tests --test it -- readme documents module_graph steps`.
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches` and
 //!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`; with all that they can write instead of
 //!   a sample: `cargo run --release -p zarrd-tests -- foreign-arrays`.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use zarrd_executor::{Cost, Usage};
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     ome::Image,
@@ -27,10 +28,7 @@ use crate::{
     error::ArrayError,
     hierarchy::hierarchies::Hierarchies,
     map::Decode,
-    memory::{
-        caller::Usage,
-        claim::{Claim, MemoryBudget},
-    },
+    memory::claim::{Claim, MemoryBudget},
     metadata::copy_update::RemovedCopies,
     options::Options,
     purpose::{Purpose, VersionSource},
@@ -96,19 +94,18 @@ impl Arrays {
         self.0.memory()
     }
 
-    /// Runs work on `bytes` bytes of documents on the blocking pool, on behalf of the request. As many jobs run at a
-    /// time as there are decoding threads, and callers take turns.
-    pub async fn run_on_documents<T: Send + 'static>(
+    /// Runs a job where the [executor](zarrd_executor) decides, on behalf of the request.
+    pub async fn run<T: Send + 'static>(
         &self,
-        bytes: u64,
-        work: impl FnOnce() -> T + Send + 'static,
+        cost: Cost,
+        job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ArrayError> {
-        self.0.run_on_documents(bytes, work).await
+        self.0.run(cost, job).await
     }
 
     /// The number of decoding threads, how many are taken, and how many jobs wait for one.
     pub fn threads(&self) -> Usage {
-        self.0.threads()
+        self.0.executor().usage()
     }
 
     /// The queues in which requests wait, by name, with the times of waits in each: for memory, for decoding threads,

@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
+use zarrd_executor::{Caller, Cost, Executor, ExecutorError};
 use zarrd_meta::NodePath;
 use zarrd_store::{
     Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError, TransactionalStore,
@@ -14,7 +12,6 @@ use zarrd_store::{
 };
 
 use crate::{
-    background,
     cache::ChunkCache,
     coordinate_cache::CoordinateCache,
     error::ArrayError,
@@ -24,9 +21,7 @@ use crate::{
     },
     memory::{
         account::Account,
-        caller::{Caller, Usage},
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
-        pool::{PartitionedPool, PoolPermit, Rejection, RequestSize},
     },
     metadata::{commit_queue::SharedCommits, copy_update::RemovedCopies},
     node::cache::NodeCache,
@@ -37,22 +32,6 @@ use crate::{
     running_decodes::RunningDecodes,
     unavailable_mounts::UnavailableMounts,
 };
-
-/// The number of steps up to which a job is small: some threads are reserved for small jobs, and all others have a low
-/// priority.
-const SMALL_JOB_STEPS: u64 = 1 << 20;
-
-/// The number of steps up to which a job on documents is not worth a thread.
-const INLINE_JOB_STEPS: u64 = 64 << 10;
-
-/// The work of parsing, searching and writing one byte of a document, in steps.
-const STEPS_PER_DOCUMENT_BYTE: u64 = 16;
-
-/// The number of keys up to which lookups are not queued.
-const INLINE_LOOKUPS: usize = 256;
-
-/// The longest wait for a thread. A job holds its memory by then, so the number of waiting jobs is bounded.
-const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The interval at which a request that an unfinished operation excludes asks whether it is settled.
 const INTENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -99,10 +78,7 @@ pub(crate) struct Context {
     /// The mounted stores that failed lately.
     pub(crate) unavailable: Arc<UnavailableMounts>,
     memory: MemoryBudget,
-    /// The permits of jobs on the blocking pool.
-    threads: Arc<PartitionedPool>,
-    /// The number of processors.
-    pub(crate) cores: usize,
+    executor: Executor,
     /// The claim of the request; `None` if each operation is a request of its own.
     claim: Option<Claim>,
     /// The rights of the request; `None` for all.
@@ -112,7 +88,6 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(store: ServedStore, options: Options) -> Self {
         let caches_requests = store.reads().metadata_cache().is_some_and(MetadataCache::is_filled_by_requests);
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self {
             distant: store.reads().guarantees().reads == Reads::Key,
             listing_failed: Arc::default(),
@@ -134,9 +109,7 @@ impl Context {
             shared_commits: Arc::default(),
             unavailable: Arc::default(),
             memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
-            // Two for each core, so that none is idle while a permit passes from one job to the next.
-            threads: Arc::new(PartitionedPool::new((cores as u64).saturating_mul(2), 1)),
-            cores,
+            executor: Executor::new(),
             claim: None,
             rights: None,
         }
@@ -144,7 +117,8 @@ impl Context {
 
     /// The same context on behalf of a request, with limited rights if it has some.
     pub(crate) fn for_request(&self, claim: Claim, rights: Option<Arc<dyn NodeRights>>) -> Self {
-        Self { claim: Some(claim), rights, removed_copies: RemovedCopies::default(), ..self.clone() }
+        let executor = self.executor.for_caller(claim.caller());
+        Self { claim: Some(claim), rights, removed_copies: RemovedCopies::default(), executor, ..self.clone() }
     }
 
     /// True if the request may read the node at `path`, which it does not name.
@@ -211,15 +185,15 @@ impl Context {
         &self.memory
     }
 
-    /// The usage of the threads that decode and encode.
-    pub(crate) fn threads(&self) -> Usage {
-        self.threads.usage()
+    /// The executor, on behalf of the request.
+    pub(crate) fn executor(&self) -> &Executor {
+        &self.executor
     }
 
     /// The queues in which requests wait, by name, with the times of waits in each.
     pub(crate) fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         let mut queues =
-            vec![("memory", Arc::clone(self.memory.waits())), ("decoding_threads", Arc::clone(self.threads.waits()))];
+            vec![("memory", Arc::clone(self.memory.waits())), ("decoding_threads", Arc::clone(self.executor.waits()))];
         queues.extend(self.store.queues());
         queues
     }
@@ -262,60 +236,18 @@ impl Context {
         self.claim.as_ref().map(Claim::no_waiting)
     }
 
-    /// Runs a job of `steps` on the blocking pool, a large one in the background. The number of concurrent jobs is
-    /// bounded, and callers share it.
-    pub(crate) async fn run_blocking<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
+    /// Runs a job where the executor decides, on behalf of the request.
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
-        steps: u64,
-        work: impl FnOnce() -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        self.thread(steps).await?.run(work).await
-    }
-
-    /// Waits for a thread for a job of `steps`.
-    pub(crate) async fn thread(&self, steps: u64) -> Result<JobThread, ArrayError> {
-        let class = size_class(steps);
-        let permit = self.threads.take(self.caller(), 1, class, THREAD_TIMEOUT).await.map_err(ArrayError::from)?;
-        Ok(JobThread { permit, class })
-    }
-
-    /// Runs a job of `steps`: at once if it is short, else on the blocking pool as
-    /// [`run_blocking`](Self::run_blocking) does.
-    pub(crate) async fn run_measured<T: Send + 'static>(
-        &self,
-        steps: u64,
-        work: impl FnOnce() -> T + Send + 'static,
+        cost: Cost,
+        job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ArrayError> {
-        if steps <= INLINE_JOB_STEPS { Ok(work()) } else { self.run_blocking(steps, || Ok(work())).await }
+        Ok(self.executor.run(cost, job).await?)
     }
 
-    /// Runs a job on `bytes` bytes of documents: at once if there are few, else on the blocking pool as
-    /// [`run_blocking`](Self::run_blocking) does. A large job takes its request to the background.
-    pub(crate) async fn run_on_documents<T: Send + 'static>(
-        &self,
-        bytes: u64,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ArrayError> {
-        let steps = bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE);
-        if steps <= INLINE_JOB_STEPS {
-            return Ok(work());
-        }
-        if steps > SMALL_JOB_STEPS {
-            background::leave().await;
-        }
-        self.run_blocking(steps, || Ok::<_, ArrayError>(work())).await
-    }
-
-    /// Looks up `keys` keys: a few at once, many in turn, with as many requests at a time as there are blocking
-    /// threads, and off the runtime's workers, so that a walk over a large tree delays no small request. `lookups` must
-    /// not wait for memory.
-    pub(crate) async fn run_lookups<T>(&self, keys: usize, lookups: impl Future<Output = T>) -> Result<T, ArrayError> {
-        if keys <= INLINE_LOOKUPS {
-            return Ok(lookups.await);
-        }
-        background::leave().await;
-        let _turn = self.threads.take(self.caller(), 1, RequestSize::Large, THREAD_TIMEOUT).await?;
-        Ok(block_in_place(lookups).await)
+    /// Runs a future that keeps its worker busy where the executor decides, on behalf of the request.
+    pub(crate) async fn run_future<T>(&self, cost: Cost, busy: impl Future<Output = T>) -> Result<T, ArrayError> {
+        Ok(self.executor.run_future(cost, busy).await?)
     }
 
     /// A new memory account for one operation.
@@ -339,66 +271,14 @@ impl Context {
     pub(crate) fn try_reserve_memory(&self, bytes: u64) -> Option<Permit> {
         self.claim().try_more(bytes).ok()
     }
-
-    fn caller(&self) -> Caller {
-        self.claim.as_ref().map_or(Caller::UNKNOWN, Claim::caller)
-    }
 }
 
-/// A thread of the blocking pool for one job.
-#[derive(Debug)]
-pub(crate) struct JobThread {
-    permit: PoolPermit,
-    class: RequestSize,
-}
-
-impl JobThread {
-    /// Runs the job, which continues if the future is dropped.
-    pub(crate) async fn run<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
-        self,
-        work: impl FnOnce() -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        let Self { permit, class } = self;
-        let work = move || {
-            let _permit = permit;
-            work()
-        };
-        let job = match class {
-            RequestSize::Small => tokio::task::spawn_blocking(work),
-            RequestSize::Large => background::spawn_blocking(work),
-        };
-        job.await.map_err(|_| ArrayError::ShuttingDown)?
-    }
-}
-
-/// The increment of the nice value of a thread that runs a job of `steps` for the current task.
-pub(crate) fn job_nicer(steps: u64) -> i32 {
-    match size_class(steps) {
-        RequestSize::Small => background::nicer(),
-        RequestSize::Large => background::NICER,
-    }
-}
-
-fn size_class(steps: u64) -> RequestSize {
-    if steps <= SMALL_JOB_STEPS { RequestSize::Small } else { RequestSize::Large }
-}
-
-/// Polls a future that keeps its worker busy for long: other tasks of the same worker move to another thread. A runtime
-/// with a single thread has none to move them to.
-pub(crate) async fn block_in_place<T>(busy: impl Future<Output = T>) -> T {
-    background::leave().await;
-    let runtime = Handle::current();
-    match runtime.runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(busy)),
-        _ => busy.await,
-    }
-}
-
-impl From<Rejection> for ArrayError {
-    fn from(refused: Rejection) -> Self {
-        match refused {
-            Rejection::PoolExhausted => Self::Busy,
-            Rejection::ShareExhausted => Self::TooManyRequests,
+impl From<ExecutorError> for ArrayError {
+    fn from(error: ExecutorError) -> Self {
+        match error {
+            ExecutorError::Busy => Self::Busy,
+            ExecutorError::ShareExhausted => Self::TooManyRequests,
+            ExecutorError::ShuttingDown => Self::ShuttingDown,
         }
     }
 }
@@ -406,51 +286,5 @@ impl From<Rejection> for ArrayError {
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Context").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use zarrd_store::MemoryStore;
-
-    use super::*;
-
-    fn context() -> Context {
-        Context::new(Arc::new(MemoryStore::new()).into(), Options::default())
-    }
-
-    fn is_background() -> bool {
-        thread::current().name() == Some(background::NAME)
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn large_jobs_run_in_the_background() {
-        let context = context();
-        let job = |steps| context.run_blocking(steps, || Ok::<_, ArrayError>(is_background()));
-        assert!(!job(SMALL_JOB_STEPS).await.unwrap());
-        assert!(job(SMALL_JOB_STEPS + 1).await.unwrap());
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn requests_with_many_lookups_or_large_documents_move_to_the_background() {
-        let lookups = |keys| {
-            background::run_request(async move {
-                context().run_lookups(keys, async {}).await.unwrap();
-                is_background()
-            })
-        };
-        assert!(!lookups(INLINE_LOOKUPS).await);
-        assert!(lookups(INLINE_LOOKUPS + 1).await);
-        let documents = |bytes| {
-            background::run_request(async move {
-                let job = context().run_on_documents(bytes, || thread::current().id()).await.unwrap();
-                (job == thread::current().id(), is_background())
-            })
-        };
-        assert_eq!(documents(INLINE_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE).await, (true, false));
-        assert_eq!(documents(SMALL_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE).await, (false, false));
-        assert_eq!(documents(SMALL_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE + 1).await, (false, true));
     }
 }

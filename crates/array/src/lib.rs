@@ -10,7 +10,7 @@
 //! - Its memory is bounded, however large the selection is: elements are assembled and returned slab by slab.
 //! - A chunk is decoded once if memory allows. Of uncompressed chunks and of shards only the selected parts are
 //!   fetched.
-//! - Decoding runs on the blocking pool, several chunks at a time, and ends when the read is dropped.
+//! - Decoding runs on threads of the [executor](zarrd_executor), several chunks at a time, and ends when the read is dropped.
 //!
 //! # Writing
 //!
@@ -26,11 +26,10 @@
 //!
 //! # Modules
 //!
-//! Arrows point one way: `error`, `options`, `purpose`, `background` ← `memory`, `locks`, `cache`, `running_decodes`, `node` ← `context` ← `resolve`
+//! Arrows point one way: `error`, `options`, `purpose` ← `memory`, `locks`, `cache`, `running_decodes`, `node` ← `context` ← `resolve`
 //! ← `metadata` ← `read`, `write` ← `hierarchy`, `chunk_map` ← `map`, `dataset` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
-mod background;
 mod cache;
 mod chunk_map;
 mod context;
@@ -63,7 +62,6 @@ mod work;
 mod write;
 
 pub use arrays::Arrays;
-pub use background::{ConnectedClient, crowd_runtime, leave, leave_crowd, lower_priority, run_request, run_short};
 pub use chunk_map::{BinAxis, ChunkBins, ChunkEntry, ChunkMap, MAX_BINS};
 pub use coordinates::{
     error::CoordinateError,
@@ -87,7 +85,6 @@ pub use hierarchy::{
 };
 pub use map::{Decode, ElementMap};
 pub use memory::{
-    caller::{Caller, Usage},
     claim::{Claim, MemoryBudget, Permit},
     error::MemoryError,
 };
@@ -110,6 +107,7 @@ pub use reduce::{
 pub use result::ArrayResult;
 pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};
+pub use zarrd_executor::{Caller, Usage};
 pub use zarrd_operations::{
     AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
     LossPolicy, NodeInfo, NodeRejection, WriteReport,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     ArrayModel, BoundedTimes, Dialect, NodePath,
     documents::{DocumentError, GroupModel, draft, parse_object, v2, v3},
@@ -38,8 +39,8 @@ use crate::{
     },
 };
 
-/// The size up to which a document is parsed on the request's own thread, without a reservation of memory.
-const INLINE_PARSE_LIMIT: u64 = 64 << 10;
+/// The size up to which a document is parsed without a reservation of memory.
+const UNRESERVED_DOCUMENT: u64 = 64 << 10;
 
 impl Context {
     /// Resolves the array at a path, and caches it.
@@ -422,7 +423,7 @@ impl<'a> Resolver<'a> {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             return Err(invalid_document(key, DocumentError::TooLarge { size }));
         }
-        if size > INLINE_PARSE_LIMIT {
+        if size > UNRESERVED_DOCUMENT {
             self.memory.push(self.context.reserve_memory(&self.memory, size.saturating_mul(PARSED_SIZE_FACTOR)).await?);
         }
         let value = match opened {
@@ -449,16 +450,13 @@ fn names_of_times(model: &ArrayModel, name: &str) -> Vec<String> {
     names
 }
 
-/// Parses a document; a large one on the blocking pool, so that it delays no other request.
+/// Parses a document; a large one on another thread, so that it delays no other request.
 async fn parse_document<T: Send + 'static>(
     context: &Context,
     key: &Key,
     document: Bytes,
     parse: impl FnOnce(Bytes) -> Result<T, DocumentError> + Send + 'static,
 ) -> Result<T, ArrayError> {
-    let parsed = match document.len() as u64 {
-        ..=INLINE_PARSE_LIMIT => parse(document),
-        len => context.run_on_documents(len, move || parse(document)).await?,
-    };
+    let parsed = context.run(Cost::of(Work::Documents, document.len() as u64), move || parse(document)).await?;
     parsed.map_err(|source| invalid_document(key, source))
 }

@@ -14,8 +14,9 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle},
 };
 use tokio::sync::Notify;
+use zarrd_executor::priority;
 
-use crate::{background, error::ArrayError};
+use crate::error::ArrayError;
 
 /// The memory of an entry in addition to its elements, in bytes.
 const ENTRY_OVERHEAD: u64 = 256;
@@ -150,7 +151,7 @@ impl ResultCache {
         key: ResultKey,
         compute: &mut impl Compute,
     ) -> Result<Bytes, ArrayError> {
-        let nicer = background::nicer();
+        let nicer = priority::nicer();
         for _ in 0..MAX_JOINS {
             let joined = match self.enter_prepared(key, nicer, compute).await? {
                 Entered::Known(known) => return Ok(known),
@@ -267,6 +268,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use tokio::sync::{Notify, Semaphore};
+    use zarrd_executor::limits::BACKGROUND_NICER;
 
     use super::*;
 
@@ -438,7 +440,7 @@ mod tests {
         let (cache, counted) = (Arc::new(ResultCache::new(1 << 20)), Arc::<Counted>::default());
         let mut waiting = requests(&cache, &counted, 1, |_| Ok(b"low"));
         poll_all(&mut waiting);
-        cache.running.lock().computations.get_mut(&KEY).unwrap().nicer = background::NICER;
+        cache.running.lock().computations.get_mut(&KEY).unwrap().nicer = BACKGROUND_NICER;
         let mut normal = requests(&cache, &counted, 2, |_| Ok(b"normal"));
         poll_all(&mut normal);
         assert_eq!(counted.started.load(Relaxed), 2, "one takes over, and the other one joins it");

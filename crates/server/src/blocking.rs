@@ -5,8 +5,8 @@ use zarrd_wire::problem::ProblemType;
 use crate::error::ApiError;
 
 /// Runs work that waits for a disk on the blocking pool. What takes processor time runs in turn with the work of other
-/// requests instead, by [`Arrays::run_on_documents`](zarrd_array::Arrays::run_on_documents).
+/// requests instead, by [`Arrays::run`](zarrd_array::Arrays::run).
 pub(crate) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = zarrd_executor::spawn_blocking(work).await;
     done.map_err(|error| ApiError::with_cause(ProblemType::Internal, error))
 }

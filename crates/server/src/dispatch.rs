@@ -2,7 +2,9 @@
 
 use axum::{Router, extract::Request, response::Response};
 use http::{Method, Uri};
+use tracing::{Instrument, trace_span};
 use zarrd_array::RemovedCopies;
+use zarrd_executor::STEPS;
 use zarrd_wire::headers::{CONSOLIDATED, REQUEST_ID};
 
 use crate::{
@@ -44,7 +46,8 @@ pub(crate) async fn handle(app: App, mut request: Request) -> Response {
     authorization::strip_share_link(&mut request);
     let route = Route::find(request.method(), request.uri().path());
     let name = route_name(&request, route);
-    request_scope::run(app.clone(), request, name, |request| dispatch(app, request, route)).await
+    let step = trace_span!(target: STEPS, "dispatch");
+    request_scope::run(app.clone(), request, name, |request| dispatch(app, request, route)).instrument(step).await
 }
 
 /// Removes the base path from the beginning of a path, if it has one. From here on no part of the server sees it.
@@ -92,9 +95,11 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let operation = operation
         .ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, request.uri())))?;
     let link = request.extensions().get().cloned();
-    let session = authorization::authenticate(&app, headers, query, link).await?;
+    let step = trace_span!(target: STEPS, "authorize");
+    let session = authorization::authenticate(&app, headers, query, link).instrument(step.clone()).await?;
     request_scope::record_principal(&request, &session);
-    let target = authorization::authorize(&app, route, operation, &request, &session)?;
+    let target = step.in_scope(|| authorization::authorize(&app, route, operation, &request, &session))?;
+    drop(step);
     guard::check_mutation(&app, operation, &session, headers)?;
     operation.check_supported(&app, request.uri())?;
     // Such a request uses nothing that is cached from before; nothing changes for others.
@@ -104,7 +109,8 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     if let Some(removed) = &removed {
         request.extensions_mut().insert(removed.clone());
     }
-    let mut response = zarrd_array::run_request(zarrd_store::not_before(not_before, operation.run(request, app))).await;
+    let handled = operation.run(request, app).instrument(trace_span!(target: STEPS, "handle"));
+    let mut response = zarrd_executor::run_request(zarrd_store::not_before(not_before, handled)).await;
     response.headers_mut().extend(removed.and_then(removed_copies).map(|removed| (CONSOLIDATED, removed)));
     Ok(Handled::new(response, session))
 }

@@ -39,8 +39,8 @@
 //! - The **access log** and the **audit log** ([`RequestLogs`]) have one JSON line for each request, and for each
 //!   change and denial. A thread writes each of them from a bounded queue, so no request waits for them.
 //! - **Limits** ([`Limits`]) bound everything that a client controls before it is allocated or looped over.
-//! - Work that takes long runs on the blocking pool; the thresholds below which it stays on the async thread are the
-//!   `INLINE_*` constants, and those below which no memory permit is needed are called `UNRESERVED_*`.
+//! - The [executor](zarrd_executor) decides where work runs. Sizes below which no memory permit is needed are constants
+//!   called `UNRESERVED_*`.
 //!
 //! [`router`] is the same service without the connections, for tests and for embedding, and [`get`] one answer of it.
 

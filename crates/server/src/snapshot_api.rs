@@ -74,7 +74,7 @@ impl ReadSource {
         let find = |text: &str| app.snapshots().get(text.parse().ok()?);
         let snapshot = snapshot.map(|text| find(text).ok_or_else(expired)).transpose()?;
         if snapshot.is_some() {
-            zarrd_array::leave().await;
+            zarrd_executor::leave().await;
         }
         Ok(Self { app: app.clone(), snapshot })
     }

@@ -87,7 +87,7 @@ impl Inner {
             let _permit = permit;
             work(&inner).map_err(Into::into)
         };
-        zarrd_store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
+        zarrd_executor::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// The metadata of a value whose file is quiet.

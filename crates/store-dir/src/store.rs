@@ -31,7 +31,7 @@ impl DirStore {
     /// Opens a directory, which has to exist.
     pub async fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
         let given = path.to_owned();
-        let opening = zarrd_store::run_blocking(move || {
+        let opening = zarrd_executor::run_blocking(move || {
             let root = Root::open(&given, &options)?;
             let directory = fs::canonicalize(root.path()).unwrap_or_else(|_| root.path().to_owned());
             let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();

@@ -6,5 +6,5 @@ use zarrd_store::StoreError;
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    zarrd_store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
+    zarrd_executor::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
 }

@@ -15,6 +15,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
+use zarrd_executor::{Cost, Work};
 use zarrd_store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot,
@@ -35,10 +36,6 @@ use crate::{
     view::{INDEX_POLL_INTERVAL, MAX_INDEX_WAIT},
 };
 
-/// The number of keys up to which a snapshot looks them up on the caller's thread, as a read of one key does: to switch
-/// threads takes longer.
-const INLINE_LOOKUPS: usize = 256;
-
 /// A store in a directory of the local file system. Clones are cheap and share one store.
 #[derive(Clone)]
 pub struct LocalStore(Arc<StoreInner>);
@@ -49,7 +46,7 @@ impl LocalStore {
     /// If this fails, an existing store is unchanged.
     pub async fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let dir = dir.to_owned();
-        let opening = zarrd_store::run_blocking(move || match options.access {
+        let opening = zarrd_executor::run_blocking(move || match options.access {
             Access::ReadWrite => {
                 let (lock, opened) = open::open(&dir, &options)?;
                 StoreInner::start(lock, opened, &options).map_err(OpenError::io("start the threads of", dir))
@@ -317,7 +314,7 @@ struct LocalStaged {
 impl LocalStore {
     /// True if a snapshot of so many keys looks them up on the caller's thread.
     fn looks_up_at_once(&self, keys: Option<usize>) -> bool {
-        keys.is_some_and(|keys| keys <= INLINE_LOOKUPS) && !self.0.views.is_changing()
+        keys.is_some_and(|keys| Cost::of(Work::Lookups, keys as u64).is_at_once()) && !self.0.views.is_changing()
     }
 
     /// The value that this instance of the store staged.

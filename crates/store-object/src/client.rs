@@ -87,7 +87,7 @@ struct Shuffled;
 impl Resolve for Shuffled {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let resolved = zarrd_store::run_blocking(move || {
+            let resolved = zarrd_executor::run_blocking(move || {
                 // The port is replaced by that of the URL.
                 let mut addresses: Vec<_> = (name.as_str(), 0).to_socket_addrs()?.collect();
                 addresses.shuffle(&mut rand::rng());

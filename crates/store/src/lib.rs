@@ -49,7 +49,6 @@
 //! [`Cursor`]; code behind them relies on it.
 
 mod attributes;
-mod blocking;
 mod cached_store;
 mod change;
 mod error;
@@ -90,7 +89,6 @@ pub use attributes::{
     AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField,
     MAX_CONTENT_FIELD_LEN, MAX_METADATA_FIELDS, MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
 };
-pub use blocking::run_blocking;
 pub use cached_store::CachedStore;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};

@@ -2,7 +2,11 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use tracing_subscriber::{fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    fmt::{self, format::FmtSpan},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 use zarrd_access::printable_line;
 
 use crate::{
@@ -17,6 +21,8 @@ struct SafeLines<W>(W);
 pub(crate) fn start(config: LogConfig) {
     // Reporting a failure to write to stderr, there, would panic.
     let lines = fmt::layer().log_internal_errors(false).with_writer(|| SafeLines(io::stderr()));
+    // Spans, which are traced only, have a line when they begin, and one with their time when they end.
+    let lines = lines.with_span_events(FmtSpan::NEW | FmtSpan::CLOSE);
     let filtered = tracing_subscriber::registry().with(config.filter).with(config.caps);
     match config.format {
         LogFormat::Human => filtered.with(lines.with_ansi(io::stderr().is_terminal())).init(),

@@ -9,12 +9,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    task::spawn_blocking,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 use zarrd_access::{AccessDirectory, Grants, NewToken, OpenError, Right, Secret};
+use zarrd_executor::spawn_blocking;
 use zarrd_server::{AnonymousAccess, DirectorySlot};
 use zarrd_store::Prefix;
 use zarrd_store_local::Access;

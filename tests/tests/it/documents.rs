@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, process::Command};
 
+use zarrd_executor::{Work, limits::LargeJob};
 use zarrd_tests::{
     binary::{workspace, zarrd},
     readme::{Page, anchors, blocks, broken_links, links, pages, paragraphs},
@@ -240,6 +241,30 @@ fn every_parameter_and_header_is_in_the_reference() {
     assert!(of_zarrd.len() >= 10, "{of_zarrd:?}");
     for name in of_zarrd {
         assert!(headers.contains(&format!("`{name}`")), "the header {name} is missing");
+    }
+}
+
+#[test]
+fn every_limit_of_the_executor_is_in_the_design() {
+    let page = read("docs/design/memory-and-scheduling.md");
+    let number = |number: u64, is_size: bool| match number {
+        number if is_size && number >= 1 << 20 => format!("{} MiB", number >> 20),
+        number if is_size && number >= 1 << 10 => format!("{} KiB", number >> 10),
+        number if number >= 1000 => format!("{},{:03}", number / 1000, number % 1000),
+        number => number.to_string(),
+    };
+    for work in Work::ALL {
+        let limits = work.limits();
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{work:?}`: ")));
+        let row = row.unwrap_or_else(|| panic!("{work:?} is missing"));
+        let is_size = row.contains(": bytes ");
+        let large = match limits.large {
+            LargeJob::AloneInBackground => "alone",
+            LargeJob::WithItsRequest => "with its request",
+        };
+        let at_once = limits.at_once.map_or("never".to_owned(), |most| number(most, is_size));
+        let expected = format!(" | {at_once} | {} | {large} |", number(limits.steps, false));
+        assert!(row.ends_with(&expected), "{row} does not end with {expected}");
     }
 }
 

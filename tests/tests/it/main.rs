@@ -63,6 +63,7 @@ mod rejected_requests;
 mod rejected_stores;
 mod s3;
 mod startup;
+mod steps;
 mod store_lock;
 mod test_runner;
 mod token_rotation;

@@ -179,13 +179,14 @@ fn cycles(name: &str) -> BTreeSet<Vec<String>> {
 }
 
 /// The crates with more than one module.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "access",
     "array",
     "cf",
     "compute",
     "client",
     "codec",
+    "executor",
     "meta",
     "operations",
     "s3",

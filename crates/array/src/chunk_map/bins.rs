@@ -5,7 +5,6 @@ use zarrd_store::{Entry, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 
 use super::{ChunkEntry, ChunkMap, TouchedChunks};
 use crate::{
-    background,
     error::ArrayError,
     work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY},
 };
@@ -95,7 +94,7 @@ impl ChunkMap {
             let page = PageRequest { limit: MAX_PAGE_ENTRIES, cursor };
             let page = self.context.store.list_prefix(prefix, page).await?;
             // Lists of many keys delay no small request.
-            background::leave().await;
+            zarrd_executor::leave().await;
             budget.spend((page.keys.len() as u64).saturating_mul(STEPS_PER_INNER_CHUNK))?;
             for entry in &page.keys {
                 if let Some(index) = self.decoded(&decoder, entry) {

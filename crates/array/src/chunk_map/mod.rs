@@ -9,6 +9,7 @@ mod touched;
 use std::sync::Arc;
 
 use zarrd_codec::PartialAccess;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{ArrayModel, NodePath, relation::DialectRelation, selection::Selection};
 use zarrd_store::{Key, Listing, Prefix};
 
@@ -126,7 +127,7 @@ impl ChunkMap {
             }
             Ok(entries)
         };
-        self.context.run_lookups(all.len(), metas).await?
+        self.context.run_future(Cost::of(Work::Lookups, all.len() as u64), metas).await?
     }
 
     /// The index of the chunk with a number, which is below the number of chunks.

@@ -7,6 +7,7 @@ use serde_json::json;
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_cf::Coordinate;
 use zarrd_codec::Elements;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     data_type::parse_v3,
@@ -102,8 +103,9 @@ pub(super) async fn make(
         Some(labels) => (labels, None),
         None => {
             let memory = context.reserve_memory(&[], size.saturating_mul(2)).await?;
-            let (steps, made) = (linear.extent.saturating_mul(STEPS_PER_LABEL), linear.clone());
-            let Some(labels) = context.run_measured(steps, move || made.labels()).await?.map(Arc::new) else {
+            let cost = Cost::of(Work::Compute, linear.extent.saturating_mul(STEPS_PER_LABEL));
+            let made = linear.clone();
+            let Some(labels) = context.run(cost, move || made.labels()).await?.map(Arc::new) else {
                 return Ok(None);
             };
             context.coordinates.insert(fingerprint, labels.clone());

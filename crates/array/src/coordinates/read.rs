@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use futures::TryStreamExt;
 use zarrd_cf::{Coordinate, Decoding, is_characters, joined_type};
 use zarrd_codec::{Elements, VariableBuilder};
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     json::Json,
@@ -138,8 +139,8 @@ pub(super) async fn read(
     let cached = all.fingerprint().and_then(|fingerprint| context.coordinates.get(fingerprint));
     let some = match wanted.filter(|wanted| cached.is_none() && are_read_alone(wanted, &all)).cloned() {
         Some(wanted) => {
-            let steps = wanted.len().saturating_mul(STEPS_PER_PLACE);
-            Some(context.run_measured(steps, move || SomeLabels::new(wanted)).await?)
+            let cost = Cost::of(Work::Compute, wanted.len().saturating_mul(STEPS_PER_PLACE));
+            Some(context.run(cost, move || SomeLabels::new(wanted)).await?)
         }
         None => None,
     };
@@ -185,9 +186,8 @@ async fn finish(
         _ => model.data_type.clone(),
     };
     let elements = collect(planned).await?;
-    let order = move || Ok::<_, ArrayError>(Coordinate::new(&elements, &data_type, decoding.as_ref()));
-    let steps = count.saturating_mul(STEPS_PER_NUMBER);
-    let ordered = context.run_blocking(steps, order).await?;
+    let order = move || Coordinate::new(&elements, &data_type, decoding.as_ref());
+    let ordered = context.run(Cost::codec(count.saturating_mul(STEPS_PER_NUMBER)), order).await?;
     let coordinate = Arc::new(ordered.map_err(undecodable)?);
     if let Some(fingerprint) = fingerprint.filter(|_| are_all) {
         context.coordinates.insert(fingerprint, coordinate.clone());

@@ -11,6 +11,7 @@ use zarrd_compute::{
     AxisPositions, Edge, Function, GroupGrid, Input, Missing, Operation, ReducedDimensions, Reduction,
     ReductionRequest, ResultDimension,
 };
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::{DataType, parse_v3},
@@ -315,7 +316,7 @@ async fn taken(
     let selected = found.wanted.as_ref().unwrap_or(selected);
     let (labels, selection) = (found.coordinate.clone(), selected.clone());
     let steps = selected.len().saturating_mul(STEPS_PER_LABEL);
-    let size = context.run_measured(steps, move || labels.taken_size(&selection)).await?;
+    let size = context.run(Cost::of(Work::Compute, steps), move || labels.taken_size(&selection)).await?;
     if size > limit {
         return Err(CoordinateError::LabelsTooLarge { size, limit });
     }
@@ -324,7 +325,7 @@ async fn taken(
     let (labels, selection) = (found.coordinate.clone(), selected.clone());
     let steps = steps.saturating_add(size);
     let means = move || means(&labels, &selection, window);
-    let means = context.run_measured(steps, means).await?;
+    let means = context.run(Cost::of(Work::Compute, steps), means).await?;
     let labels =
         |(elements, data_type)| Labels { data_type, elements, attributes: found.attributes, _memory: Some(memory) };
     Ok((means.map(labels), size))

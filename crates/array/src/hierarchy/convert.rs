@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::json;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     convert::{ArrayContext, ChunkPolicy, Converted, Loss, Unconvertible},
@@ -83,7 +84,7 @@ pub(crate) async fn in_place(
         ExistingDocuments::Overwrite => shrunk_arrays(context, &top, to, &mut change_set).await?,
     };
     let edits = in_place_edits(context, top, (to, conversion.existing, change_set), &mut report);
-    let change_set = context.run_lookups(nodes, edits).await??;
+    let change_set = context.run_future(Cost::of(Work::Lookups, nodes as u64), edits).await??;
     check_losses(conversion, &report.losses)?;
     if !change_set.changes_anything() {
         return Ok(Some(report));

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkPolicy, Loss, Unconvertible},
@@ -148,7 +149,9 @@ async fn attempt(
     };
     let _lock = context.lock_path(&destination.path, Scope::Subtree).await?;
     let nodes = copy.plan.top.len();
-    let change_set = context.run_lookups(nodes, copy.change_set(context, destination, intent)).await??;
+    let change_set = context
+        .run_future(Cost::of(Work::Lookups, nodes as u64), copy.change_set(context, destination, intent))
+        .await??;
     let Copy { plan, losses, memory, .. } = copy;
     drop(plan);
     let report = ConversionReport { nodes: nodes as u64, chunks: copied, losses };
@@ -233,7 +236,7 @@ impl Copy {
             }
             Ok(Self { documents, arrays, memory, contexts, plan, losses })
         };
-        context.run_lookups(nodes, plan).await?
+        context.run_future(Cost::of(Work::Lookups, nodes as u64), plan).await?
     }
 
     /// The chunks and a snapshot of them; `None` if the source changed meanwhile.
@@ -247,12 +250,14 @@ impl Copy {
         let (documents, arrays) = (std::mem::take(&mut self.documents), std::mem::take(&mut self.arrays));
         let Some(listed) = self.list(context, (path, target), &arrays).await? else { return Ok(None) };
         let mut all: Vec<Key> = listed.keys().cloned().collect();
-        let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
+        let snapshot =
+            context.run_future(Cost::of(Work::Lookups, all.len() as u64), context.store.snapshot(&all)).await??;
         if before.is_some() && context.store.watermark().await? == before {
             return Ok(Some(CopiedChunks::new(listed, snapshot)));
         }
         all.extend(documents.iter().map(|(key, _)| key).cloned());
-        let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
+        let snapshot =
+            context.run_future(Cost::of(Work::Lookups, all.len() as u64), context.store.snapshot(&all)).await??;
         drop(all);
         for (key, version) in documents {
             if snapshot.meta(&key).await?.map(|info| info.version) != version {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkPolicy, Loss},
@@ -90,7 +91,7 @@ pub(crate) async fn plan_change(
     place.check_dialects(path)?;
     let dialect = place.site.dialect;
     let (declared, site, at) = (zom.clone(), place.site.clone(), path.clone());
-    let planned = context.run_on_documents(planning_work(zom), move || {
+    let planned = context.run(Cost::of(Work::Tree, planning_work(zom)), move || {
         let plan = Plan::new(&at, &declared, &site, (ChunkPolicy::Preferred, &ArrayContexts::default()))?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
@@ -104,7 +105,7 @@ pub(crate) async fn plan_change(
     }
     let nodes = zom.len().saturating_add(top.map_or(0, NodeTree::len));
     let change = change(context, path, &place, &plan, top, declaration.if_exists);
-    let (effect, change_set) = context.run_lookups(nodes, change).await??;
+    let (effect, change_set) = context.run_future(Cost::of(Work::Lookups, nodes as u64), change).await??;
     Ok(PlannedChange { effect, change_set, plan, current, dialect })
 }
 
@@ -128,7 +129,7 @@ pub(crate) async fn attempt(
         let result = ResultingTree::new(top, current, declared, &mut change_set);
         result.map(|result| (result, change_set))
     };
-    let (result, change_set) = context.run_on_documents(planning_work(zom), merge).await??;
+    let (result, change_set) = context.run(Cost::of(Work::Tree, planning_work(zom)), merge).await??;
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
     let result = result.map_or(AttemptResult::Unknown, |mut result| {
         result.advance(&outcomes);
@@ -201,7 +202,8 @@ async fn change(
 pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
     let consolidated = change_set.consolidated();
     let exclusion = change_set.exclusions().first().cloned();
-    let changes = context.run_lookups(change_set.len(), change_set.stage(&**context.writes()?)).await??;
+    let cost = Cost::of(Work::Lookups, change_set.len() as u64);
+    let changes = context.run_future(cost, change_set.stage(&**context.writes()?)).await??;
     match shared_commit::commit(context, changes, consolidated.as_ref()).await {
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     convert::{ArrayContext, ChunkPolicy, Converted, Loss},
@@ -29,9 +30,6 @@ use crate::{
 /// The number of links of one group that are resolved.
 const MAX_LINKS: usize = 1024;
 
-/// The number of small nodes up to which a description is made on the request's own thread.
-const INLINE_NODES: usize = 256;
-
 /// The properties and nodes that a ZOM cannot represent.
 #[derive(Debug, Default)]
 pub(crate) struct Unrepresented {
@@ -52,18 +50,13 @@ pub(crate) async fn describe(
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
     let as_version = ZomFormat::for_dialect(mapped.unwrap_or(dialect));
-    let is_small = memory.is_empty() && top.len() <= INLINE_NODES;
+    let cost = Cost::of(Work::Tree, memory.iter().map(Permit::bytes).fold(0, u64::saturating_add));
     let build = move || {
         let mut unrepresented = Unrepresented::default();
         let root = into_zom(top, as_version, ChunkPolicy::Preferred, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
-    let (zom, Unrepresented { losses, broken }) = match is_small {
-        true => build()?,
-        false => {
-            context.run_on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), build).await??
-        }
-    };
+    let (zom, Unrepresented { losses, broken }) = context.run(cost, build).await??;
     let memory = Arc::new(memory);
     let info =
         NodeInfo { path, dialect, implicit, version, relation, zom, other_dialects: other, broken, losses, links };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     documents::NodePatch,
@@ -26,7 +27,6 @@ use super::{
     },
 };
 use crate::{
-    background,
     context::Context,
     locks::path::Scope,
     memory::claim::Permit,
@@ -105,13 +105,15 @@ impl Hierarchies {
         declared: Zom,
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
-        background::leave().await;
+        zarrd_executor::leave().await;
         let options = WalkOptions { below: Below::Copies, ..WalkOptions::new(Depth::All) };
         let Walk { top, memory, .. } = walk(&self.0, path, dialect, options).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
         let found = self
             .0
-            .run_on_documents(bytes, move || differences(Declared::Zom(&declared.root), declared.format, &top, limit))
+            .run(Cost::of(Work::Tree, bytes), move || {
+                differences(Declared::Zom(&declared.root), declared.format, &top, limit)
+            })
             .await?;
         drop(memory);
         found
@@ -167,7 +169,7 @@ impl Hierarchies {
         conversion: &ConvertOptions,
     ) -> Result<ConversionReport, NodeError> {
         self.0.writes()?;
-        background::leave().await;
+        zarrd_executor::leave().await;
         if let Some(target) = &conversion.target {
             return copy::copy(&self.0, path, dialect, target, conversion).await;
         }

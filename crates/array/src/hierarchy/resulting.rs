@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     convert::ChunkPolicy,
     documents::{parse_object, write::StoredNode},
@@ -110,7 +111,7 @@ impl ResultingTree {
                     nothing_else(&mut zom.root);
                     zom
                 };
-                (context.run_on_documents(bytes, completed).await?, Unrepresented::default(), Vec::new())
+                (context.run(Cost::of(Work::Tree, bytes), completed).await?, Unrepresented::default(), Vec::new())
             }
         };
         let NodeTree { path, dialect, own, .. } = top;

@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use zarrd_store::WaitTimes;
-
-use super::{
-    caller::{Caller, Usage},
-    error::MemoryError,
+use zarrd_executor::{
+    Caller, Usage,
     pool::{PartitionedPool, PoolPermit, Priority, Rejection, RequestSize},
 };
+use zarrd_store::WaitTimes;
+
+use super::error::MemoryError;
 
 /// The unit in which memory is counted, in bytes.
 const UNIT: u64 = 1 << 10;

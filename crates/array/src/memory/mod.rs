@@ -1,9 +1,6 @@
-//! Memory and threads, shared fairly among callers.
+//! Memory, shared fairly among callers.
 //!
-//! A [`Pool`](pool::Pool) has an amount of something. A request takes it if it is free, or waits in the queue of its
-//! caller; the queues take turns, and while others wait a caller has at most half. A
-//! [`PartitionedPool`](pool::PartitionedPool) reserves a part for small requests, so that they never wait for large
-//! ones.
+//! It is in a [`PartitionedPool`](zarrd_executor::pool::PartitionedPool), as threads are.
 //!
 //! **A request that holds memory never waits for more.** All memory that requests hold, for bodies, documents, plans,
 //! chunks, listings and answers, is from one [`MemoryBudget`](claim::MemoryBudget), and each request takes it through
@@ -19,7 +16,5 @@
 //! ([`Claim::never_wait`](claim::Claim::never_wait)).
 
 pub(crate) mod account;
-pub(crate) mod caller;
 pub(crate) mod claim;
 pub(crate) mod error;
-pub(crate) mod pool;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use zarrd_executor::{Cost, Work, run_in_place};
 use zarrd_meta::{
     Dialect, NodePath,
     documents::{
@@ -24,16 +25,13 @@ use super::{
     error::NodeError,
 };
 use crate::{
-    context::{Context, block_in_place},
+    context::Context,
     error::ArrayError,
     node::{
         broken::MAX_REASON,
         keys::{join_key, node_prefix},
     },
 };
-
-/// The size up to which consolidated metadata is updated on the request's own thread, in bytes.
-const INLINE_UPDATE_LIMIT: usize = 64 << 10;
 
 /// The number of changed nodes up to which an update of consolidated metadata is kept to be repeated.
 const MAX_SHARED_NODES: usize = 64;
@@ -141,7 +139,8 @@ pub(crate) async fn update_together(
         }
         let stored = value.bytes().await?;
         let update = || update_document(is_unread, group, *dialect, key, stored.clone(), || &node_changes);
-        let updated = block_in_place(async { update() }).await;
+        // Others wait for this commit, so it never holds up a worker.
+        let updated = run_in_place(Cost::of(Work::ConsolidatedMetadata, u64::MAX), update).await;
         let Some(CopyChange::Updated(document)) = updated else { return Ok(None) };
         let mut change = Change::Put { key: key.clone(), value: document.to_padded_bytes(), precondition };
         stage_put(&**context.writes()?, &mut change).await?;
@@ -221,10 +220,7 @@ async fn update_copies<'c>(
         };
         let is_unread = |key: &Key| change_set.stays_unchanged(key);
         let update = || update_document(is_unread, &group, dialect, &key, stored.clone(), &node_changes);
-        let updated = match stored.len() {
-            ..=INLINE_UPDATE_LIMIT => update(),
-            _ => block_in_place(async { update() }).await,
-        };
+        let updated = run_in_place(Cost::of(Work::ConsolidatedMetadata, stored.len() as u64), update).await;
         drop(memory);
         match updated {
             None => {}

@@ -15,7 +15,9 @@ use futures::{
 };
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, trace_span};
 use zarrd_codec::Elements;
+use zarrd_executor::STEPS;
 use zarrd_meta::grid::DimensionGrid;
 
 use super::{
@@ -128,7 +130,7 @@ impl Assembly {
     ) -> Self {
         source.start_scan();
         Self {
-            cached: Arc::new(CachedUnits::new(parallel, source.context.cores)),
+            cached: Arc::new(CachedUnits::new(parallel, source.context.executor().cores())),
             source,
             scheduler: Some(feeder),
             scheduled: fed,
@@ -236,7 +238,8 @@ impl Assembly {
     }
 
     fn start(&mut self, job: Job, sink: Arc<dyn ElementSink>) -> Result<(), ArrayError> {
-        if let Some(done) = job.try_run_inline(&self.source, &*sink) {
+        let step = trace_span!(target: STEPS, "decode");
+        if let Some(done) = step.in_scope(|| job.try_run_inline(&self.source, &*sink)) {
             return done;
         }
         let needed = self.needed(&job);
@@ -244,14 +247,14 @@ impl Assembly {
         let job = match job.into_cached(&self.source) {
             Ok((unit, elements)) => {
                 if self.cached.push(CachedUnit { unit, elements, sink, memory: needed }) {
-                    self.jobs.push(in_task(self.cached.clone().write(self.source.clone()), 0));
+                    self.jobs.push(in_task(self.cached.clone().write(self.source.clone()).instrument(step), 0));
                 }
                 return Ok(());
             }
             Err(job) => job,
         };
         let light = job.is_cheap(&self.source);
-        let run = job.run(self.source.clone(), sink);
+        let run = job.run(self.source.clone(), sink).instrument(step);
         self.jobs.push(if light { run.map_ok(move |()| needed).boxed() } else { in_task(run, needed) });
         Ok(())
     }
@@ -283,7 +286,8 @@ async fn schedule_slabs(
     let units = usize::try_from(assembly.div_ceil(PERMIT_UNIT)).unwrap_or(Semaphore::MAX_PERMITS);
     let memory = Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)));
     for slab in slabs {
-        let layout = layout(&source, &slab);
+        let step = trace_span!(target: STEPS, "split");
+        let layout = step.in_scope(|| layout(&source, &slab));
         let size = source.array.model().data_type.fixed_size();
         let needed = u32::try_from(layout.units(size).min(units as u64)).unwrap_or(u32::MAX);
         // Only segments that are neither full nor taken hold memory, so this waits only for segments that will be
@@ -295,7 +299,9 @@ async fn schedule_slabs(
         if found.send(Scheduled::Slab(writer.clone())).await.is_err() {
             return Ok(());
         }
-        let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone(), jobs);
+        let scheduler = || ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone(), jobs);
+        let mut feed = step.in_scope(scheduler);
+        drop(step);
         if !schedule_jobs(&mut feed, &(writer as Arc<dyn ElementSink>), &mut found).await? {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use zarrd_codec::Elements;
+use zarrd_executor::Cost;
 
 use super::{context::ReadContext, sink::ElementSink, unit::DecodeUnit};
 use crate::error::ArrayError;
@@ -85,7 +86,7 @@ impl CachedUnits {
     pub(crate) async fn write(self: Arc<Self>, source: Arc<ReadContext>) -> Result<(), ArrayError> {
         while let Some(steps) = self.next_work(&source) {
             let (units, work) = (self.clone(), source.clone());
-            source.context.run_blocking(steps, move || units.write_turn(&work)).await?;
+            source.context.run(Cost::codec(steps), move || units.write_turn(&work)).await??;
         }
         Ok(())
     }

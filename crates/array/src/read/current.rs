@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Instant};
 
 use futures::future::join;
+use tracing::{Instrument, trace_span};
+use zarrd_executor::{Cost, STEPS, Work, leave_crowd};
 use zarrd_meta::{Dialect, NodePath, relation::DialectRelation, selection::ReadRequest};
 use zarrd_store::{MAX_READ_TIME, ReadError, Snapshot};
 
 use super::{array_read::ArrayRead, consumer::Consumer, context::ReadContext, plan::ReadPlan};
 use crate::{
-    background,
     context::Context,
     error::ArrayError,
     node::{array::Array, resolved::ResolvedArray},
@@ -23,7 +24,8 @@ pub(crate) async fn plan_read(
     consumer: &dyn Consumer,
 ) -> Result<ArrayRead, ArrayError> {
     let begun = Instant::now();
-    let mut cached = context.cached_array(path, dialect);
+    let step = trace_span!(target: STEPS, "resolve");
+    let mut cached = step.in_scope(|| context.cached_array(path, dialect));
     let mut changed = None;
     for attempt in 0..MAX_ATTEMPTS {
         // Other programs may change documents for ever.
@@ -32,10 +34,13 @@ pub(crate) async fn plan_read(
         }
         let resolved = match cached.take() {
             Some(resolved) => Ok(resolved),
-            None => context.resolve_array(path, dialect).await,
+            None => context.resolve_array(path, dialect).instrument(step.clone()).await,
         };
         let planned = match resolved {
-            Ok(resolved) => plan_on(context, (&resolved, dialect), request, consumer).await,
+            Ok(resolved) => {
+                let step = trace_span!(target: STEPS, "plan");
+                plan_on(context, (&resolved, dialect), request, consumer).instrument(step).await
+            }
             Err(error) => Err(error),
         };
         match planned {
@@ -59,8 +64,8 @@ async fn plan_on(
     let array = &resolved.array;
     // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
     let prepared = ReadPlan::new(context, array, request, consumer).await;
-    if prepared.as_ref().is_ok_and(ReadPlan::has_many_chunks) {
-        background::leave_crowd().await;
+    if let Ok(plan) = &prepared {
+        leave_crowd(Cost::of(Work::RequestChunks, plan.listed_chunks())).await;
     }
     let documents = resolved.read_set.keys().cloned().collect();
     let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;

@@ -5,21 +5,15 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 use futures::future::{Either, select};
 use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess};
+use zarrd_executor::{Cost, Work};
 use zarrd_store::GetResult;
 
 use super::{context::ReadContext, encoded_chunk::EncodedChunk, sink::ElementSink, unit::DecodeUnit};
 use crate::{
     cache::{CacheKind, Cached},
-    context::job_nicer,
     error::ArrayError,
     running_decodes::{DecodeStep, FetchStep, Interest, Turn},
 };
-
-/// The bytes up to which elements are written on the runtime's own thread, since that takes less time than a switch.
-pub(super) const INLINE_COPY_LIMIT: u64 = 64 << 10;
-
-/// The same limit for uncompressed bytes that are all a read has to copy.
-const INLINE_SINGLE_COPY_LIMIT: u64 = 2 << 20;
 
 /// The decoded bytes of units that one job leaves to other reads, which decode them at the moment: it has them in memory
 /// until it has written its own.
@@ -67,8 +61,8 @@ pub(super) async fn decode(
 /// True if these units only have to be copied, and are small; larger ones if the read has nothing else to do.
 pub(super) fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
     let bytes: u64 = leaves.iter().map(DecodeUnit::decoded_len).sum();
-    let limit = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };
-    bytes <= limit && leaves.iter().all(DecodeUnit::is_uncompressed)
+    let work = if source.chunks <= 2 { Work::OnlyCopy } else { Work::RawChunks };
+    Cost::of(work, bytes).is_at_once() && leaves.iter().all(DecodeUnit::is_uncompressed)
 }
 
 /// Decodes a chunk once for all reads that have an interest in it.
@@ -84,8 +78,8 @@ async fn decode_once(
         source.metrics.cached();
         return write(source, sink, leaf, elements).await;
     }
-    let steps = leaf.decode_work();
-    let nicer = job_nicer(steps);
+    let cost = Cost::codec(leaf.decode_work());
+    let nicer = cost.nicer();
     let encoded = match fetch_once(&source, (&part, opened), &interest, nicer).await? {
         Fetched::Encoded(encoded) => encoded,
         Fetched::Decoded(elements) => return write_shared(source, sink, (&part, leaf), elements).await,
@@ -93,7 +87,7 @@ async fn decode_once(
     loop {
         let shared = match interest.ended(nicer).await {
             Some(elements) => Some(elements),
-            None => match unless_decoded(&interest, source.context.thread(steps)).await {
+            None => match unless_decoded(&interest, source.context.executor().thread(cost)).await {
                 Either::Left(elements) => Some(elements),
                 Either::Right(thread) => {
                     let thread = thread?;
@@ -102,7 +96,7 @@ async fn decode_once(
                         DecodeStep::Running => None,
                         DecodeStep::Decode(turn) => {
                             let decode = move || decode_turn(&source, &*sink, (&part, &leaf), encoded, turn);
-                            return thread.run(decode).await;
+                            return thread.run(decode).await?;
                         }
                     }
                 }
@@ -209,12 +203,12 @@ async fn write(
     leaf: DecodeUnit,
     elements: Elements,
 ) -> Result<(), ArrayError> {
-    let steps = sink.write_work(&source, &leaf.selection);
-    if steps <= INLINE_COPY_LIMIT {
+    let cost = Cost::of(Work::Copy, sink.write_work(&source, &leaf.selection));
+    if cost.is_at_once() {
         return sink.write(&source, &leaf.shape, &leaf.selection, &elements);
     }
     let work = source.clone();
-    source.context.run_blocking(steps, move || sink.write(&work, &leaf.shape, &leaf.selection, &elements)).await
+    source.context.run(cost, move || sink.write(&work, &leaf.shape, &leaf.selection, &elements)).await?
 }
 
 /// Decodes a small chunk and caches it; waits for another read that is decoding it already.
@@ -226,7 +220,7 @@ async fn decode_cached(
 ) -> Result<(), ArrayError> {
     let key = source.cache_key(&part, leaf.range.start, CacheKind::Chunk);
     let chain = leaf.chain().clone();
-    let steps = leaf.decode_work();
+    let cost = Cost::codec(leaf.decode_work());
     let work = source.clone();
     let decoded = source.cached(key, async move {
         let encoded = match opened {
@@ -241,7 +235,7 @@ async fn decode_cached(
             decoder.spend_decode(&chain, &elements)?;
             Ok(Cached::Chunk(if in_use() { copied(&elements) } else { elements }))
         };
-        work.context.run_blocking(steps, decode).await
+        work.context.run(cost, decode).await?
     });
     let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::ShuttingDown) };
     write(source, sink, leaf, elements).await
@@ -261,11 +255,11 @@ async fn decode_all(
         None => source.fetch(&part.key, range.clone()).await?,
     };
     let write_work = leaves.iter().map(|leaf| sink.write_work(&source, &leaf.selection)).fold(0, u64::saturating_add);
-    let light = is_cheap(&source, &leaves) && write_work <= INLINE_SINGLE_COPY_LIMIT;
-    let steps = leaves.iter().map(DecodeUnit::decode_work).fold(0, u64::saturating_add);
+    let light = is_cheap(&source, &leaves) && Cost::of(Work::OnlyCopy, write_work).is_at_once();
+    let cost = Cost::codec(leaves.iter().map(DecodeUnit::decode_work).fold(0, u64::saturating_add));
     let (work, own_sink, fetched) = (source.clone(), sink.clone(), part.clone());
-    let all = move || decode_fetched(&work, &*own_sink, (&fetched, range, encoded), (leaves, job_nicer(steps)));
-    let deferred = if light { all()? } else { source.context.run_blocking(steps, all).await? };
+    let all = move || decode_fetched(&work, &*own_sink, (&fetched, range, encoded), (leaves, cost.nicer()));
+    let deferred = if light { all()? } else { source.context.run(cost, all).await?? };
     for DeferredUnit { unit, interest } in deferred {
         let inner = EncodedChunk { range: unit.range.clone(), ..part.clone() };
         decode_once(source.clone(), sink.clone(), (inner, None), unit, interest).await?;
@@ -371,11 +365,7 @@ async fn write_cached(
     let write = move || {
         cached.iter().try_for_each(|(leaf, elements)| sink.write(&work, &leaf.shape, &leaf.selection, elements))
     };
-    if steps <= INLINE_SINGLE_COPY_LIMIT {
-        write()?
-    } else {
-        source.context.run_blocking(steps, write).await?
-    }
+    source.context.run(Cost::of(Work::OnlyCopy, steps), write).await??;
     Ok(left)
 }
 

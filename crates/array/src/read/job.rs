@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use tracing::trace_span;
 use zarrd_codec::Elements;
+use zarrd_executor::{Cost, STEPS, Work};
 use zarrd_store::{ByteRange, CachedMeta, Prefetch, StoreError};
 
 use super::{
     context::ReadContext,
-    decode::{INLINE_COPY_LIMIT, decode, is_cheap},
+    decode::{decode, is_cheap},
     encoded_chunk::EncodedChunk,
     scatter,
     sink::ElementSink,
@@ -49,11 +51,12 @@ impl Job {
         sink: &dyn ElementSink,
     ) -> Option<Result<(), ArrayError>> {
         match self {
-            Self::Fill(selection) => (sink.fill_work(source, selection) <= INLINE_COPY_LIMIT)
+            Self::Fill(selection) => Cost::of(Work::Copy, sink.fill_work(source, selection))
+                .is_at_once()
                 .then(|| sink.write_fill_value(source, selection)),
             Self::Decode { part, units: leaves } => {
                 let [leaf] = leaves.as_slice() else { return None };
-                if sink.write_work(source, &leaf.selection) > INLINE_COPY_LIMIT {
+                if !Cost::of(Work::Copy, sink.write_work(source, &leaf.selection)).is_at_once() {
                     return None;
                 }
                 let elements = leaf.cached(source, part)?;
@@ -121,12 +124,12 @@ async fn fill(
     sink: Arc<dyn ElementSink>,
     selection: ElementSelection,
 ) -> Result<(), ArrayError> {
-    let steps = sink.fill_work(&source, &selection);
-    if steps <= INLINE_COPY_LIMIT {
+    let cost = Cost::of(Work::Copy, sink.fill_work(&source, &selection));
+    if cost.is_at_once() {
         return sink.write_fill_value(&source, &selection);
     }
     let work = source.clone();
-    source.context.run_blocking(steps, move || sink.write_fill_value(&work, &selection)).await
+    source.context.run(cost, move || sink.write_fill_value(&work, &selection)).await?
 }
 
 /// Decodes the units of a value of unknown version, which the request for the value returns as well, or finds that
@@ -194,11 +197,13 @@ impl ElementSink for SlabWriter {
         selection: &ElementSelection,
         elements: &Elements,
     ) -> Result<(), ArrayError> {
+        let _step = trace_span!(target: STEPS, "scatter").entered();
         let from = scatter::CopySource::Elements { elements, shape };
         scatter::scatter(&self.buffer, &self.strides, selection, from).map_err(|error| source.scatter_error(error))
     }
 
     fn write_fill_value(&self, source: &ReadContext, selection: &ElementSelection) -> Result<(), ArrayError> {
+        let _step = trace_span!(target: STEPS, "scatter").entered();
         let fill = scatter::CopySource::Fill(&source.array.model().fill_value);
         scatter::scatter(&self.buffer, &self.strides, selection, fill).map_err(|error| source.scatter_error(error))
     }

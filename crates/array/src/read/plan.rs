@@ -8,6 +8,7 @@ use std::{
 use futures::future::{try_join, try_join_all};
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_codec::{CodecChain, PartialAccess};
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     grid::ChunkGrid,
     selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection},
@@ -55,15 +56,8 @@ const CHUNK_PLAN_SIZE: u64 = 512;
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
 const COORDINATE_PLAN_SIZE: u64 = 48;
 
-/// The number of chunks up to which a request is small.
-const FEW_CHUNKS: usize = 8;
-
 /// The most chunks whose keys a plan keeps, instead of listing them each time.
 const MAX_KEPT_KEYS: u64 = 64;
-
-/// The number of chunks or points up to which a plan is made on the request's own thread, without a reservation of
-/// memory.
-const INLINE_PLAN_LIMIT: u64 = 1024;
 
 /// The steps of gathering an element that is listed by itself, beyond those of a neighbour.
 const STEPS_PER_GATHERED: u64 = 32;
@@ -159,7 +153,9 @@ impl ReadPlan {
         }
         let mut memory = ReadMemory { account: context.account(), plan: 0, needs };
         let keys = ChunkKeys::new(array.clone(), resolved.clone(), chunks);
-        if chunks <= INLINE_PLAN_LIMIT {
+        let work = Cost::of(Work::Plan, chunks);
+        if work.is_at_once() {
+            // So little memory that none is reserved.
             return Ok(Self { resolved, keys, memory, cost });
         }
         let texts =
@@ -169,8 +165,7 @@ impl ReadPlan {
         memory.account.reserve(memory.min_bytes(options)).await?;
         if let ResolvedSelection::Points(_) = &*resolved {
             let keys = keys.clone();
-            let steps = chunks.saturating_mul(STEPS_PER_INNER_CHUNK);
-            let chunks = context.run_blocking(steps, move || Ok::<_, ArrayError>(keys.count())).await?;
+            let chunks = context.run(work, move || keys.count()).await?;
             if chunks > options.max_chunks {
                 return Err(ArrayError::TooManyChunks { chunks: chunks.into(), limit: options.max_chunks });
             }
@@ -178,9 +173,9 @@ impl ReadPlan {
         Ok(Self { resolved, keys, memory, cost })
     }
 
-    /// True if it touches more chunks than a small request does.
-    pub(crate) fn has_many_chunks(&self) -> bool {
-        self.keys.listed.as_ref().is_none_or(|keys| keys.len() > FEW_CHUNKS)
+    /// The number of chunks, as far as their keys are listed; the largest number if they are not, since they are many.
+    pub(crate) fn listed_chunks(&self) -> u64 {
+        self.keys.listed.as_ref().map_or(u64::MAX, |keys| keys.len() as u64)
     }
 
     /// A snapshot of documents, and of the chunks of a plan.
@@ -210,7 +205,7 @@ impl ReadPlan {
                 let found = keys.look_up(&*snapshot)?;
                 Ok::<_, ArrayError>((snapshot, found))
             };
-            context.run_blocking(steps, look_up).await?
+            context.run(Cost::codec(steps), look_up).await??
         };
         if found.unknown == 0 || found.touched > max_fetched_versions(context, &self.keys.array) {
             return Ok((snapshot, found));
@@ -223,7 +218,8 @@ impl ReadPlan {
     /// Loads the cached metadata of the chunks if they are neither few nor enough to be looked up off the async
     /// threads.
     pub(crate) fn load_cached(&self, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
-        if self.has_many_chunks() && self.memory.plan == 0 { snapshot.load_cached(&self.keys) } else { Ok(()) }
+        let few = Cost::of(Work::RequestChunks, self.listed_chunks()).is_at_once();
+        if !few && self.memory.plan == 0 { snapshot.load_cached(&self.keys) } else { Ok(()) }
     }
 
     /// Fetches the versions of the chunks into the snapshot if they are few, concurrently with the documents of a distant

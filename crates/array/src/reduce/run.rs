@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::{FutureExt, Stream, future::BoxFuture, stream};
 use zarrd_codec::Elements;
 use zarrd_compute::{ComputeError, GroupGrid, Partial};
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::selection::{DimensionSelection, Region};
 
 use super::{
@@ -29,9 +30,6 @@ use crate::{
     },
     result_cache::{Compute, ResultKey},
 };
-
-/// The steps up to which partial results are merged on the async thread.
-const INLINE_MERGE_STEPS: u64 = 1 << 16;
 
 /// A planned reduction of a read.
 #[derive(Debug)]
@@ -62,7 +60,7 @@ impl Reducer {
             true => parallel,
             // More of them than there are cores to add to them would only be merged.
             false => {
-                let most = parallel.min(source.context.cores.max(2)).max(1);
+                let most = parallel.min(source.context.executor().cores().max(2)).max(1);
                 usize::try_from(assembly / state.max(1)).unwrap_or(1).clamp(1, most)
             }
         };
@@ -84,8 +82,8 @@ impl Reducer {
             let slab = Slab { extents, selection };
             pass_elements(self.source.clone(), slab, sink.clone(), (self.parallel, self.jobs)).await?;
         }
-        let steps = sink.merge_work();
-        if steps <= INLINE_MERGE_STEPS { sink.merged() } else { self.run(steps, move || sink.merged()).await }
+        let cost = Cost::of(Work::Compute, sink.merge_work());
+        self.source.context.run(cost, move || sink.merged()).await?
     }
 
     /// Runs work on a partial result off the async threads.
@@ -94,7 +92,7 @@ impl Reducer {
         steps: u64,
         work: impl FnOnce() -> Result<T, ArrayError> + Send + 'static,
     ) -> Result<T, ArrayError> {
-        self.source.context.run_blocking(steps, work).await
+        self.source.context.run(Cost::codec(steps), work).await?
     }
 }
 

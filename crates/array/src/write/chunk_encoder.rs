@@ -17,7 +17,7 @@ use crate::{error::ArrayError, memory::account::Account};
 const PER_WORK: u64 = 256;
 
 /// The size up to which nothing is reserved, in bytes.
-const LIGHT: u64 = 64 << 10;
+const UNRESERVED: u64 = 64 << 10;
 
 /// Encodes and stages chunks concurrently.
 pub(crate) struct ChunkEncoder {
@@ -91,7 +91,7 @@ impl ChunkEncoder {
     }
 
     async fn reserve(&mut self, bytes: u64) -> Result<Option<MemoryShare>, WriteError> {
-        if bytes <= LIGHT {
+        if bytes <= UNRESERVED {
             return Ok(None);
         }
         let bytes = bytes.min(self.target.context.options.max_chunk_memory());
@@ -154,7 +154,7 @@ impl ChunkEncoder {
 
     /// All staged chunks, and their memory.
     pub(crate) async fn finish(mut self) -> Result<(Vec<StagedChunk>, Option<WriteMemory>), WriteError> {
-        if self.tasks.is_empty() && self.batch_bytes <= LIGHT {
+        if self.tasks.is_empty() && self.batch_bytes <= UNRESERVED {
             let works = std::mem::take(&mut self.batch);
             self.done.extend(self.target.encode_chunks(works).await?);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_codec::{CodecChain, CodecError, Elements, EncodedSizeBound, PartialAccess, ShardingCodec};
+use zarrd_executor::{Cost, Work};
 use zarrd_store::{Change, Key, Precondition, Staged, Version};
 
 use super::{
@@ -32,10 +33,6 @@ pub(crate) enum BodyKind {
     /// One element stands for all.
     One,
 }
-
-/// The bytes up to which chunks are assembled and encoded on the runtime's own thread, since that takes less time than
-/// a switch.
-const INLINE_ENCODE_LIMIT: u64 = 32 << 10;
 
 /// The size charged for an element of variable length, in bytes.
 const NOMINAL_VARIABLE_SIZE: u64 = 32;
@@ -242,14 +239,13 @@ impl WriteContext {
     /// Assembles, encodes and stages chunks.
     pub(crate) async fn encode_chunks(self: &Arc<Self>, works: Vec<EncodeJob>) -> Result<Vec<StagedChunk>, WriteError> {
         let bytes: u64 = works.iter().map(|work| self.chunk_len(&work.shape)).sum();
-        let encoded = if bytes <= INLINE_ENCODE_LIMIT {
-            works.into_iter().map(|work| self.encode(work)).collect::<Result<Vec<_>, _>>()?
-        } else {
-            let target = self.clone();
-            let steps = works.iter().map(|work| self.encode_work(work)).sum::<Result<u64, _>>()?;
-            let encode = move || works.into_iter().map(|work| target.encode(work)).collect::<Result<Vec<_>, _>>();
-            self.context.run_blocking(steps, encode).await?
-        };
+        let mut cost = Cost::of(Work::Encode, bytes);
+        if !cost.is_at_once() {
+            cost = cost.with_steps(works.iter().map(|work| self.encode_work(work)).sum::<Result<u64, _>>()?);
+        }
+        let target = self.clone();
+        let encode = move || works.into_iter().map(|work| target.encode(work)).collect::<Result<Vec<_>, _>>();
+        let encoded = self.context.run(cost, encode).await??;
         stream::iter(encoded).map(|chunk| self.stage(chunk)).buffered(STAGE_CONCURRENCY).try_collect().await
     }
 

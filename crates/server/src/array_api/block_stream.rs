@@ -7,8 +7,9 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
-use zarrd_array::{ArrayError, ReadMetrics, run_short};
+use zarrd_array::{ArrayError, ReadMetrics};
 use zarrd_codec::Elements;
+use zarrd_executor::run_short;
 
 use super::encode::encoder::{BLOCK_SIZE, ElementEncoder, Progress};
 use crate::{

@@ -7,6 +7,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY},
 };
 use zarrd_array::{ArrayError, ChunkMap};
+use zarrd_executor::{Cost, Work};
 use zarrd_store::{Cursor, StoreError};
 use zarrd_wire::{
     array as wire_array, chunks,
@@ -56,10 +57,7 @@ pub(crate) async fn chunks(
         let text = serde_json::to_vec(&answer).map_err(std::io::Error::from)?;
         content_encoding::compress(Bytes::from(text), encoding)
     };
-    let encoded = match memory {
-        ..=UNRESERVED_LIMIT => encode(),
-        memory => engine.arrays.run_on_documents(memory, encode).await?,
-    };
+    let encoded = engine.arrays.run(Cost::of(Work::Documents, memory), encode).await?;
     let (body, encoding) = encoded.map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
     let body = match permit {
         Some(permit) => permit.attach_to(body),

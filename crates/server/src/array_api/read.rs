@@ -1,7 +1,7 @@
 //! Handlers that read elements.
 
 use axum::response::Response;
-use zarrd_array::leave_crowd;
+use zarrd_executor::{Cost, Work, leave_crowd};
 use zarrd_meta::{Dialect, NodePath};
 use zarrd_store::{Reads, until_unchanged};
 use zarrd_wire::query::ElementsQuery;
@@ -19,12 +19,6 @@ use crate::{
     headers::guarantees_at,
     request_body::{Document, ReadRequestDocument},
 };
-
-/// The largest body, in bytes, that is parsed on the async thread.
-const INLINE_PARSE_LIMIT: usize = 64 << 10;
-
-/// The size of the body of a small request, in bytes, at most.
-const SMALL_BODY: usize = 256;
 
 /// The memory of a parsed request per byte of its text. Points with few digits take the most.
 const PARSED_BYTES_PER_BYTE: u64 = 24;
@@ -82,19 +76,14 @@ pub(crate) async fn post(
     let statistics = stats::requested(&query)?;
     let Located { path, channels } = image::locate(&engine, path, &mut query).await?;
     let spec = ResponseSpec::new(&query, &negotiation, conditions)?.with_channels(channels);
-    let size = bytes.len();
-    if size > SMALL_BODY {
-        leave_crowd().await;
-    }
-    let parsed_size = (size as u64).saturating_mul(PARSED_BYTES_PER_BYTE);
+    let size = bytes.len() as u64;
+    leave_crowd(Cost::of(Work::RequestBody, size)).await;
+    let parsed_size = size.saturating_mul(PARSED_BYTES_PER_BYTE);
     let parse = {
         let query = query.clone();
         move || ElementsRequest::of_body(&query, &bytes)
     };
-    let request = match size {
-        ..=INLINE_PARSE_LIMIT => parse()?,
-        len => engine.arrays.run_on_documents(len as u64, parse).await??,
-    };
+    let request = engine.arrays.run(Cost::of(Work::Documents, size), parse).await??;
     if let Some(memory) = &mut memory {
         memory.shrink_to(parsed_size);
     }

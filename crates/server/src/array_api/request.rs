@@ -9,6 +9,7 @@ use zarrd_array::{
 use zarrd_cf::LabelSelection;
 use zarrd_codec::Elements;
 use zarrd_compute::FUNCTION_DIMENSION;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     json::Json,
@@ -29,9 +30,6 @@ use crate::{engine::Engine, error::ApiError, headers::guarantees_at};
 
 /// The number of attempts to read an array and its coordinates as of one commit.
 const MAX_ATTEMPTS: usize = 8;
-
-/// The memory of labels as text up to which they are rendered on the async thread, in bytes.
-const INLINE_LABELS: u64 = 64 << 10;
 
 /// The members of a body that select by name, as its text has them.
 const NAMED_MEMBERS: [&[u8]; 2] = [b"\"sel\"", b"\"isel\""];
@@ -257,10 +255,7 @@ async fn label(
         Format::Xarray => AnswerLabels::of_xarray(&answer, &labels, memory),
         _ => AnswerLabels::of_csv(&answer, &labels, memory),
     };
-    match needed {
-        ..=INLINE_LABELS => Ok(render()?),
-        needed => Ok(engine.arrays.run_on_documents(needed, render).await??),
-    }
+    Ok(engine.arrays.run(Cost::of(Work::Documents, needed), render).await??)
 }
 
 /// Plans a read of the labels that a selection has along a dimension, in place of its elements.

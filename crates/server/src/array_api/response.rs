@@ -12,8 +12,10 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE},
 };
+use tracing::trace_span;
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_array::{ArrayError, ArrayResult, ReadMetrics};
+use zarrd_executor::{Cost, STEPS, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     selection::{ReadRequest, Selection},
@@ -54,9 +56,6 @@ use crate::{
     headers::{consistency, dialects_differ},
     response_body::{empty_body_of_unknown_length, sized_body},
 };
-
-/// The largest response, in bytes, that is compressed in one step.
-const INLINE_COMPRESS_LIMIT: usize = 128 << 10;
 
 /// The requested form of a response.
 #[derive(Clone)]
@@ -421,9 +420,11 @@ impl ResponseSpec {
         start: BodyStart,
         length: Option<u64>,
     ) -> Result<(Body, Option<u64>, ContentEncoding), ApiError> {
+        let _step = trace_span!(target: STEPS, "encode").entered();
         let blocks = match start {
             BodyStart::Complete(all)
-                if self.encoding == ContentEncoding::Identity || all.len() <= INLINE_COMPRESS_LIMIT =>
+                if self.encoding == ContentEncoding::Identity
+                    || Cost::of(Work::Compression, all.len() as u64).is_at_once() =>
             {
                 let (all, encoding) = content_encoding::compress(all, self.encoding).map_err(BodyError::Compression)?;
                 let length = all.len() as u64;

@@ -9,9 +9,9 @@ use std::{
 
 use tokio::{
     sync::Mutex,
-    task::spawn_blocking,
     time::{Instant, sleep_until, timeout},
 };
+use zarrd_executor::spawn_blocking;
 
 /// The minimum time between the starts of two reads: 20 a second.
 const INTERVAL: Duration = Duration::from_millis(50);

@@ -11,6 +11,7 @@ use axum::{
 };
 use http::{StatusCode, header::CONTENT_TYPE};
 use zarrd_array::{CreateAction, CreateOptions, Permit};
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     documents::NodePatch,
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
@@ -34,9 +35,6 @@ use crate::{
     },
     request_body::{Document, NODE_OVERHEAD_BYTES, NodeDocument, PatchDocument},
 };
-
-/// The largest document, in bytes, that is parsed on the async thread.
-const INLINE_PARSE_LIMIT: usize = 16 << 10;
 
 /// `GET`: describes a node and its descendants to some depth.
 pub(crate) async fn get(
@@ -88,10 +86,8 @@ pub(crate) async fn patch(
     conditions: WriteConditions,
     PatchDocument(Document { bytes, memory }): PatchDocument,
 ) -> Result<Response, ApiError> {
-    let changes = match bytes.len() {
-        ..=INLINE_PARSE_LIMIT => NodePatch::parse(bytes)?,
-        len => engine.arrays.run_on_documents(len as u64, move || NodePatch::parse(bytes)).await??,
-    };
+    let cost = Cost::of(Work::Declaration, bytes.len() as u64);
+    let changes = engine.arrays.run(cost, move || NodePatch::parse(bytes)).await??;
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
     NodeRenderer::full_tree(&negotiation).render_changed(&engine, node, memory).await
 }
@@ -146,11 +142,8 @@ pub(crate) async fn schema(SchemaPath(version): SchemaPath) -> Response {
 
 /// Parses the ZOM in a body; returns it with the permit for its memory.
 async fn parse_zom(engine: &Engine, Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), ApiError> {
-    let zom = match bytes.len() {
-        ..=INLINE_PARSE_LIMIT => Zom::parse(bytes)?,
-        len => engine.arrays.run_on_documents(len as u64, move || Zom::parse(bytes)).await??,
-    };
-    Ok((zom, memory))
+    let cost = Cost::of(Work::Declaration, bytes.len() as u64);
+    Ok((engine.arrays.run(cost, move || Zom::parse(bytes)).await??, memory))
 }
 
 fn create_options(query: NodePutQuery, condition: Precondition) -> CreateOptions {

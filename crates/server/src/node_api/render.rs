@@ -8,6 +8,7 @@ use http::{
 };
 use serde_json::json;
 use zarrd_array::{DescribedNode, Permit, undecoded};
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{Dialect, NodePath, ome::Image, zom::Node};
 use zarrd_operations::{Depth, LinkTarget, NodeInfo};
 use zarrd_store::Version;
@@ -27,8 +28,6 @@ use crate::{
     headers::{REVALIDATE, consistency, dialects_differ},
 };
 
-/// The largest hierarchy, in bytes, that is rendered on the async thread.
-const INLINE_RENDER_LIMIT: usize = 64 << 10;
 /// The largest response, in bytes, that is sent without a memory permit.
 const UNRESERVED_RESPONSE_LIMIT: u64 = 64 << 10;
 /// The overhead of a member in addition to its name and its own members, in bytes.
@@ -139,10 +138,8 @@ impl NodeRenderer {
         }
         let len = json_len_estimate(&node.zom.root, self.form, 0);
         let serialize = move || self.serialize(&node).map(|(body, encoding)| (node, body, encoding));
-        let (node, body, encoding) = match len {
-            ..=INLINE_RENDER_LIMIT => serialize()?,
-            len => engine.arrays.run_on_documents(len as u64, serialize).await??,
-        };
+        let cost = Cost::of(Work::Documents, len as u64);
+        let (node, body, encoding) = engine.arrays.run(cost, serialize).await??;
         headers.extend(encoding.header().map(|encoding| (CONTENT_ENCODING, encoding)));
         Ok((node, headers, body))
     }

@@ -3,6 +3,7 @@
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use zarrd_array::Permit;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::limits::MAX_DOCUMENT_SIZE;
 use zarrd_store::UploadError;
 use zarrd_wire::dav::MAX_XML_SIZE;
@@ -79,9 +80,10 @@ impl Document {
         let bytes = bytes.freeze();
         let text = bytes.clone();
         let estimate = move || estimate(&JsonMemoryEstimate::of(&text));
-        let estimate = match bytes.len() {
-            ..=UNRESERVED_BODY_LIMIT => estimate(),
-            len => app.arrays().for_request(claim.clone(), None).run_on_documents(len as u64, estimate).await?,
+        let cost = Cost::of(Work::Documents, bytes.len() as u64);
+        let estimate = match cost.is_at_once() {
+            true => estimate(),
+            false => app.arrays().for_request(claim.clone(), None).run(cost, estimate).await?,
         };
         match &mut memory {
             Some(memory) => memory.grow_to(estimate)?,

@@ -275,7 +275,7 @@ async fn run(
     *request.uri_mut() = uri;
     request.extensions_mut().insert(Context::new(parts));
     let handled = SERVICE.call(request.map(|_| s3s::Body::from(sent)));
-    let handled = zarrd_array::run_request(zarrd_store::not_before(not_before, handled)).await;
+    let handled = zarrd_executor::run_request(zarrd_store::not_before(not_before, handled)).await;
     let response = handled.map_err(|error| {
         let error = std::io::Error::other(format!("{error:?}"));
         ApiError::with_cause(zarrd_wire::problem::ProblemType::Internal, error)

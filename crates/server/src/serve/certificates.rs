@@ -9,11 +9,12 @@ use std::{
 };
 
 use parking_lot::RwLock;
-use tokio::{task::spawn_blocking, time::sleep};
+use tokio::time::sleep;
 use tokio_rustls::rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
+use zarrd_executor::spawn_blocking;
 
 use super::key_pair::{CertificateError, Fingerprint, KeyPair, KeyPairFiles};
 

@@ -24,7 +24,8 @@ use tokio::{
 };
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use zarrd_array::ConnectedClient;
+use tracing::{Instrument, trace_span};
+use zarrd_executor::{ConnectedClient, STEPS};
 use zarrd_store::{Admitted, WarningRate};
 
 pub use self::{certificates::Certificates, key_pair::CertificateError};
@@ -184,14 +185,15 @@ impl Server {
             streams: self.streams.clone(),
             stopping: self.stopping.clone(),
         };
-        let runtime = if slot.is_of_crowd() { zarrd_array::crowd_runtime() } else { Handle::current() };
+        let runtime = if slot.is_of_crowd() { zarrd_executor::crowd_runtime() } else { Handle::current() };
         let served = async move {
             let _guard = (app.metrics().open_connection(), ConnectedClient::new());
             // An aborted connection is dropped at once, as if the client had disconnected.
             let _ = aborting.run_until_cancelled(connection.run()).await;
             drop(slot);
         };
-        self.connections.spawn_on(served, &runtime);
+        let step = trace_span!(target: STEPS, "accept");
+        self.connections.spawn_on(served.instrument(step), &runtime);
     }
 
     async fn stop(self) {

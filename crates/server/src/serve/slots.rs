@@ -12,14 +12,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
-use zarrd_array::{Caller, ConnectedClient};
+use zarrd_executor::{Caller, ConnectedClient, limits::CROWD_CONNECTIONS};
 
 /// The part of all slots that is reserved for callers with [`FEW_CONNECTIONS`]: one of so many.
 const RESERVED_PART: usize = 16;
 /// The number of connections up to which a caller may take a reserved slot.
 const FEW_CONNECTIONS: usize = 8;
-/// The number of connections of a caller from which on others are those of a crowd.
-const CROWD: usize = 64;
 
 /// A fixed number of connection slots. If all are taken, a new connection evicts the one that has been idle for
 /// longest.
@@ -103,7 +101,7 @@ impl ConnectionSlots {
             }
         }
         let activity = Arc::new(Activity::new());
-        let is_of_crowd = caller.is_some() && table.count(caller) >= CROWD;
+        let is_of_crowd = caller.is_some() && table.count(caller) >= CROWD_CONNECTIONS;
         let id = table.insert(Connection { caller, activity: activity.clone() });
         Some((ConnectionSlot { slots: self.clone(), id, activity, is_of_crowd }, source))
     }

@@ -46,7 +46,7 @@ impl ForeignData for Directory {
     async fn put(&self, key: &Key, value: Bytes) {
         let path = self.path(key);
         let number = self.written.fetch_add(1, Ordering::Relaxed);
-        tokio::task::spawn_blocking(move || {
+        zarrd_executor::spawn_blocking(move || {
             loop {
                 match put(&path, number, &value) {
                     // The parent was removed in between, since it was empty.

@@ -61,7 +61,7 @@ impl Recovery {
     /// Fails if there is no part of a store, if the store has a newer format, or if it is in use.
     pub async fn open(dir: &Path) -> Result<Self, OpenError> {
         let dir = dir.to_owned();
-        let opening = zarrd_store::run_blocking(move || open(&dir));
+        let opening = zarrd_executor::run_blocking(move || open(&dir));
         let failed = |error| OpenError::io("read", "the store")(std::io::Error::other(error));
         opening.await.map_err(failed)?
     }

@@ -85,7 +85,7 @@ impl Upload {
         let writer = self.writer().await?;
         let mut buffered = std::mem::take(&mut self.buffered);
         let inner = Arc::clone(&self.inner);
-        self.file = UploadFile::Writing(tokio::task::spawn_blocking(move || {
+        self.file = UploadFile::Writing(zarrd_executor::spawn_blocking(move || {
             inner.check_space(buffered.len as u64)?;
             let mut writer = inner.writer(writer)?;
             writer.write(buffered.bytes())?;

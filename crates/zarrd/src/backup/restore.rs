@@ -91,7 +91,8 @@ pub(crate) async fn restore(
 /// Fails unless the file of records has the bytes that were written.
 async fn check_records(path: PathBuf, manifest: &Manifest) -> Result<(), BackupError> {
     let file = path.clone();
-    let found = zarrd_store::run_blocking(move || checksum(&file)).await.unwrap_or(Err(StoreError::Closed.into()))?;
+    let found =
+        zarrd_executor::run_blocking(move || checksum(&file)).await.unwrap_or(Err(StoreError::Closed.into()))?;
     match found == manifest.records {
         true => Ok(()),
         false => Err(BackupError::damaged(path, "it has not the bytes that were written")),

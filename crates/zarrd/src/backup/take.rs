@@ -99,7 +99,7 @@ pub(crate) async fn take(
         pool.sync()?;
         verify_files(&pool, &path, |version| verify == Verify::All || written.contains(&version))
     };
-    zarrd_store::run_blocking(verified).await.unwrap_or(Err(StoreError::Closed.into()))?;
+    zarrd_executor::run_blocking(verified).await.unwrap_or(Err(StoreError::Closed.into()))?;
     directory.complete(&manifest)?;
     Ok(manifest)
 }

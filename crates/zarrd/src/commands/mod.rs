@@ -64,7 +64,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Error> {
     logging::start(LogConfig::new(cli.log, &file, filter)?);
     if matches!(cli.command, Command::Backup(_) | Command::Export(_) | Command::Check(_)) {
         // Before there are other threads, which inherit it.
-        zarrd_array::lower_priority(NICER)();
+        zarrd_executor::lower_priority(NICER)();
     }
     let runtime = tokio::runtime::Runtime::new().map_err(Error::Runtime)?;
     let result = runtime.block_on(dispatch(cli.command, &file));

@@ -6,9 +6,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::{Notify, oneshot},
-    task::spawn_blocking,
 };
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_executor::spawn_blocking;
 use zarrd_server::{App, Certificates, OPEN_ACCESS_KEY, OPEN_SECRET_KEY, RequestLogs, Surface};
 use zarrd_store::ServedStore;
 
@@ -69,7 +69,7 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     };
     let closed = signals.finish(store.close()).await.map_err(Into::into);
     // No request is left, so all lines are queued. An error would mean that the thread panicked.
-    let _ = signals.finish(tokio::task::spawn_blocking(move || logs.close())).await;
+    let _ = signals.finish(spawn_blocking(move || logs.close())).await;
     served.and(closed)
 }
 

@@ -15,10 +15,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use rustix::fs::OFlags;
-use tokio::{sync::mpsc, task};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::ReaderStream;
 use walkdir::{DirEntry, WalkDir};
+use zarrd_executor::spawn_blocking;
 use zarrd_store::{Key, Payload, StoreError};
 
 use super::{SkipReason, Source, SourceError, SourceItem, TransferError};
@@ -57,7 +58,7 @@ impl Source for DirectorySource {
         let (sender, receiver) = mpsc::channel(LISTING_QUEUE_LEN);
         let (root, private) = (self.root.clone(), self.private.clone());
         // The walk ends early if the receiver is dropped.
-        task::spawn_blocking(move || {
+        spawn_blocking(move || {
             let private: HashSet<FileId> = private.iter().filter_map(|path| id(&path.metadata().ok()?)).collect();
             let mut entries = WalkDir::new(&root).min_depth(1).into_iter();
             while let Some(entry) = entries.next() {

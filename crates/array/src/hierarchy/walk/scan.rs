@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_executor::{Cost, Work};
 use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 
 use super::listing::Listed;
@@ -25,9 +26,6 @@ const PER_LISTING: u64 = 8;
 
 /// The smallest page, in keys.
 const SMALLEST: u64 = 16;
-
-/// The number of keys that are scanned before the scan has to wait for its turn.
-const OUT_OF_TURN: usize = 128;
 
 /// The most memory for the findings of one walk's scans, in bytes.
 const MAX_MEMORY: u64 = 64 << 20;
@@ -171,9 +169,10 @@ impl Scans {
             hash: Xxh3::new(),
             page: Some(PageRequest::first(self.page())),
         };
-        self.advance(context, &mut scan, OUT_OF_TURN).await?;
+        let few = Work::Scan.limits().at_once.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(0);
+        self.advance(context, &mut scan, few).await?;
         if scan.page.is_some() {
-            context.run_lookups(usize::MAX, self.advance(context, &mut scan, usize::MAX)).await??;
+            context.run_future(Cost::of(Work::Scan, u64::MAX), self.advance(context, &mut scan, usize::MAX)).await??;
         }
         let Scan { mut part, mut place, hash, .. } = scan;
         if part.last.is_none() {
@@ -209,7 +208,7 @@ impl Scans {
     /// True if all that was scanned has the same keys now.
     pub(crate) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
         for part in &self.parts {
-            if !context.run_lookups(part.keys, part.is_current(context)).await?? {
+            if !context.run_future(Cost::of(Work::Lookups, part.keys as u64), part.is_current(context)).await?? {
                 return Ok(false);
             }
         }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     NodePath,
     documents::DocumentError,
@@ -44,8 +45,8 @@ const MODEL: u64 = 8;
 /// The memory of a document and of its part of a node in addition to its text, in bytes.
 const PER_DOCUMENT: u64 = 768;
 
-/// The size up to which documents are read without a reservation of memory, and parsed on the request's own thread.
-const LIGHT: u64 = 64 << 10;
+/// The size up to which documents are read without a reservation of memory.
+const UNRESERVED: u64 = 64 << 10;
 
 /// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
 const ALL: u8 = 0b1111;
@@ -146,14 +147,11 @@ impl<'a> SnapshotReader<'a> {
         let values = self.read_or_copy(&keys).await?;
         let weight = weight(values.iter().flatten().map(|(.., document)| document));
         let mut values = keys.into_iter().zip(values).collect::<BTreeMap<_, _>>();
-        let mut interpret = move || {
+        let interpret = move || {
             let mut take = |key: &Option<Key>| values.remove(key.as_ref()?).flatten();
             named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
         };
-        Ok(match weight {
-            ..=LIGHT => interpret(),
-            weight => self.context.run_on_documents(weight, interpret).await?,
-        })
+        Ok(self.context.run(Cost::of(Work::Documents, weight), interpret).await?)
     }
 
     /// The documents with these keys, from consolidated metadata where these have them.
@@ -187,10 +185,7 @@ impl<'a> SnapshotReader<'a> {
                 |(path, kind, key, (version, document))| draft_branch(path, &root, kind, (key, version, document));
             found.into_iter().map(read).collect()
         };
-        Ok(match weight {
-            ..=LIGHT => read(),
-            weight => self.context.run_on_documents(weight, read).await?,
-        })
+        Ok(self.context.run(Cost::of(Work::Documents, weight), read).await?)
     }
 
     /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
@@ -230,7 +225,8 @@ impl<'a> SnapshotReader<'a> {
         if self.distant {
             return self.fetch(keys).await;
         }
-        let (snapshot, pending) = self.context.run_lookups(keys.len(), self.snapshot(keys)).await??;
+        let (context, cost) = (self.context, Cost::of(Work::Lookups, keys.len() as u64));
+        let (snapshot, pending) = context.run_future(cost, self.snapshot(keys)).await??;
         // A request that has a turn must not wait for memory.
         self.reserve(pending).await?;
         let read = async {
@@ -247,13 +243,14 @@ impl<'a> SnapshotReader<'a> {
             }
             Ok::<_, NodeError>(values)
         };
-        self.context.run_lookups(keys.len(), read).await?
+        context.run_future(cost, read).await?
     }
 
     /// Reads documents like [`read`](Self::read), many at a time. A size is known after the first read of a key, so the
     /// memory for documents is reserved when their answers have begun.
     pub(super) async fn fetch(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
+        let cost = Cost::of(Work::Lookups, keys.len() as u64);
         let mut values = Vec::with_capacity(keys.len());
         for batch in keys.chunks(CONCURRENT_REQUESTS) {
             let open = |key| {
@@ -272,9 +269,9 @@ impl<'a> SnapshotReader<'a> {
                 }
             };
             let opened = match self.mounts.is_empty() {
-                true => self.context.run_lookups(keys.len(), try_join_all(batch.iter().map(open))).await??,
+                true => self.context.run_future(cost, try_join_all(batch.iter().map(open))).await??,
                 false => {
-                    let all = self.context.run_lookups(keys.len(), join_all(batch.iter().map(open))).await?;
+                    let all = self.context.run_future(cost, join_all(batch.iter().map(open))).await?;
                     self.note_failures(&all);
                     all.into_iter().collect::<Result<_, _>>()?
                 }
@@ -323,7 +320,7 @@ impl<'a> SnapshotReader<'a> {
 
     /// The memory that the model of a document takes, as far as it is not counted yet.
     fn more_for_model(&mut self, document: u64) -> u64 {
-        if document <= LIGHT {
+        if document <= UNRESERVED {
             return 0;
         }
         let model = document.saturating_mul(MODEL).min(MAX_DOCUMENT_MEMORY as u64);
@@ -352,7 +349,7 @@ impl<'a> SnapshotReader<'a> {
             return Err(ArrayError::from(MemoryError::TooMuch { needed: self.needed, limit }).into());
         }
         let missing = self.needed.max(self.expected).saturating_sub(self.reserved);
-        if self.needed <= LIGHT && self.expected == 0 || missing == 0 {
+        if self.needed <= UNRESERVED && self.expected == 0 || missing == 0 {
             return Ok(());
         }
         self.memory.push(self.context.reserve_memory(&self.memory, missing).await?);
@@ -446,7 +443,7 @@ impl<'a> SnapshotReader<'a> {
             return Ok(false);
         }
         let lookups = self.versions_read.len().saturating_add(self.entries);
-        self.context.run_lookups(lookups, self.has_same_versions()).await?
+        self.context.run_future(Cost::of(Work::Lookups, lookups as u64), self.has_same_versions()).await?
     }
 
     async fn has_same_versions(&mut self) -> Result<bool, NodeError> {

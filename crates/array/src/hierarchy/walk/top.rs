@@ -2,6 +2,7 @@
 
 use std::{iter::once, sync::Arc};
 
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{Dialect, NodePath};
 
 use super::{
@@ -22,9 +23,6 @@ use crate::{
         resolved::{DraftHierarchy, ResolvedNode},
     },
 };
-
-/// The size of documents, in bytes, up to which they are compared on the request's own thread.
-const INLINE_COMPARISON: usize = 64 << 10;
 
 impl Walker<'_> {
     /// Resolves the topmost node.
@@ -58,10 +56,8 @@ impl Walker<'_> {
         let reserved = if documents.has_entry() { RESERVED } else { &[] };
         // Of a distant store, the node was resolved without reading its other documents.
         if self.relation.is_none() && self.reader.distant {
-            self.relation = match documents.size() {
-                ..=INLINE_COMPARISON => documents.relation(),
-                size => self.context.run_on_documents(size as u64, move || documents.relation()).await?,
-            };
+            let cost = Cost::of(Work::Documents, documents.size() as u64);
+            self.relation = self.context.run(cost, move || documents.relation()).await?;
         }
         self.push_top(branch, reserved)
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{Dialect, documents::write::CONSOLIDATED, zom::MAX_NODES};
 use zarrd_store::{Consolidated, Key, Listing, Prefix, Version};
 
@@ -17,9 +18,6 @@ use crate::{
     metadata::error::{NodeError, too_many_nodes},
     node::keys::{join_key, node_prefix},
 };
-
-/// The largest metadata, in bytes, that are read on the request's own thread.
-const INLINE: u64 = 64 << 10;
 
 /// The most documents in one group's metadata: of the nodes of a tree, three each in v2.
 const MAX_DOCUMENTS: usize = 3 * MAX_NODES;
@@ -116,27 +114,17 @@ impl SnapshotReader<'_> {
     async fn take_copies(&mut self, metadata: Unread) -> Result<(), NodeError> {
         let Unread { group, dialect, key, version, text } = metadata;
         let size = text.len() as u64;
-        let entries = on_thread(self, size, move || entries(dialect, text)).await?;
+        let cost = Cost::of(Work::Documents, size);
+        let entries = self.context.run(cost, move || entries(dialect, text)).await?;
         let Some(entries) = entries else { return Ok(()) };
         let counting = entries.clone();
-        let (count, largest) = on_thread(self, size, move || extent(&counting, 0)).await?;
+        let (count, largest) = self.context.run(cost, move || extent(&counting, 0)).await?;
         if count > MAX_DOCUMENTS {
             return Err(too_many_nodes());
         }
         self.reserve_for_copies(size, count as u64, largest).await?;
-        let documents = on_thread(self, size, move || documents(dialect, &entries)).await?;
+        let documents = self.context.run(cost, move || documents(dialect, &entries)).await?;
         self.copies.insert(group, Copies { key, version, documents });
         Ok(())
     }
-}
-
-async fn on_thread<T: Send + 'static>(
-    reader: &SnapshotReader<'_>,
-    size: u64,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, NodeError> {
-    Ok(match size {
-        ..=INLINE => work(),
-        size => reader.context.run_on_documents(size, work).await?,
-    })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use zarrd_executor::{Cost, Work};
 use zarrd_store::{Cursor, CursorSigner, Key, Listing, ListingKind, PageRequest, Prefix, StoreError};
 
 use super::{
@@ -11,9 +12,6 @@ use super::{
     snapshot_reader::{CONCURRENT_REQUESTS, SnapshotReader, weight},
 };
 use crate::{metadata::error::NodeError, node::keys::join_key};
-
-/// The largest documents, in bytes, that are searched on the request's own thread.
-const INLINE: u64 = 64 << 10;
 
 /// The maximum number of images with numbers for names that are read in a group.
 const MAX_NUMBERED: usize = 4096;
@@ -101,10 +99,7 @@ impl SnapshotReader<'_> {
         let weight = weight(found.iter().flatten().map(|(_, text)| text));
         let texts: Vec<(Key, Bytes)> =
             keys.into_iter().zip(found).filter_map(|(key, found)| Some((key, found?.1.ok()?))).collect();
-        match weight {
-            ..=INLINE => Ok(search(texts)),
-            weight => Ok(self.context.run_on_documents(weight, move || search(texts)).await?),
-        }
+        Ok(self.context.run(Cost::of(Work::Documents, weight), move || search(texts)).await?)
     }
 
     /// The groups that are called 0, 1 and so on, up to the first that does not exist.

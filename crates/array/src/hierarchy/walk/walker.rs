@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::time::Instant;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     documents::{draft, write::StoredNode},
@@ -38,9 +39,6 @@ use crate::{
     },
     retry::MAX_ATTEMPTS,
 };
-
-/// The number of nodes up to which a tree is assembled on the request's own thread.
-const INLINE_ASSEMBLY_NODES: u64 = 1024;
 
 /// The number of children that are looked up in one snapshot.
 pub(crate) const BATCH: usize = 1024;
@@ -401,12 +399,7 @@ impl<'a> Walker<'a> {
         let Self { context, mut reader, items, mut other, relation, .. } = self;
         let memory = std::mem::take(&mut reader.memory);
         drop(reader);
-        let nodes = items.len() as u64;
-        let top = match nodes {
-            ..=INLINE_ASSEMBLY_NODES => assemble(items),
-            // A node is charged like 64 bytes of documents.
-            _ => context.run_on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
-        };
+        let top = context.run(Cost::of(Work::Nodes, items.len() as u64), || assemble(items)).await?;
         other.sort_unstable();
         Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, relation, memory })
     }

@@ -3,12 +3,16 @@
 use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt;
 use zarrd_array::Permit;
+use zarrd_executor::Cost;
 use zarrd_store::ByteStream;
 
 use super::{DecodeContext, DecodeError};
 
-/// The largest body, in bytes, that is read without a memory permit and decoded on the async thread.
-pub(super) const INLINE_DECODE_LIMIT: u64 = 64 << 10;
+/// The largest body, in bytes, that is read without a memory permit.
+const UNRESERVED_LIMIT: u64 = 64 << 10;
+
+/// The most memory, in bytes, that decoding such a body takes without a permit.
+const UNRESERVED_ESTIMATE_LIMIT: u64 = 16 * UNRESERVED_LIMIT;
 
 /// A complete body, with the permit for the memory that it and its elements take.
 pub(super) struct BufferedBody {
@@ -33,7 +37,7 @@ impl DecodeContext {
             if len.max(size.unwrap_or(0)) > self.text_limit {
                 return Err(DecodeError::TooLarge { limit: self.text_limit });
             }
-            if memory.is_none() && len > INLINE_DECODE_LIMIT {
+            if memory.is_none() && len > UNRESERVED_LIMIT {
                 memory = Some(self.acquire_memory(needed(max_size)).await?);
             }
             match stream.try_next().await? {
@@ -42,7 +46,7 @@ impl DecodeContext {
             }
         }
         let needed = needed(bytes.len() as u64);
-        if memory.is_none() && needed > INLINE_DECODE_LIMIT.saturating_mul(16) {
+        if memory.is_none() && needed > UNRESERVED_ESTIMATE_LIMIT {
             memory = Some(self.acquire_memory(needed).await?);
         }
         Ok(BufferedBody { bytes: bytes.freeze(), memory })
@@ -52,15 +56,12 @@ impl DecodeContext {
         self.claim.take(bytes).await.map_err(|error| DecodeError::Api(error.into()))
     }
 
-    /// Runs a decoder for `len` bytes: on the async thread if they are few, else with those of other requests in turn.
+    /// Runs a decoder where the executor decides.
     pub(super) async fn run_decoder<T: Send + 'static>(
         &self,
-        len: u64,
+        cost: Cost,
         decoder: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,
     ) -> Result<T, DecodeError> {
-        if len <= INLINE_DECODE_LIMIT {
-            return decoder();
-        }
-        self.arrays.run_on_documents(len, decoder).await.map_err(|error| DecodeError::Api(error.into()))?
+        self.arrays.run(cost, decoder).await.map_err(|error| DecodeError::Api(error.into()))?
     }
 }

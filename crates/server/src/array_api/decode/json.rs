@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 use serde_json::Value;
 use zarrd_array::ElementSource;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::data_type::{DataType, parse_v3};
 use zarrd_wire::elements::{
     Extents,
@@ -11,7 +12,7 @@ use zarrd_wire::elements::{
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
-    buffered::{BufferedBody, INLINE_DECODE_LIMIT},
+    buffered::BufferedBody,
     conversion::RejectedElement,
     indices, ready_stream,
     variable::{Collector, TimeCollector, VariableCollector},
@@ -33,8 +34,12 @@ pub(super) async fn decode(
     let memory_needed = |text: u64| text.saturating_mul(2).saturating_add(decoded_size(text));
     let BufferedBody { bytes, memory } = context.buffer(BytesMut::new(), body.stream, body.size, memory_needed).await?;
     let len = bytes.len() as u64;
-    let work = if memory.is_some() { len.max(INLINE_DECODE_LIMIT + 1) } else { len };
-    let (elements, count) = context.run_decoder(work, move || decode_text(&bytes, &expected, limit)).await?;
+    let mut cost = Cost::of(Work::Documents, len);
+    if memory.is_some() {
+        // Short text may have many elements.
+        cost = cost.not_at_once();
+    }
+    let (elements, count) = context.run_decoder(cost, move || decode_text(&bytes, &expected, limit)).await?;
     Ok(DecodedBody { elements, count, memory })
 }
 

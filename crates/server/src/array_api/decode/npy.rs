@@ -9,6 +9,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_array::ElementSource;
 use zarrd_cf::Encoding;
 use zarrd_codec::ByteSwap;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::data_type::DataType;
 use zarrd_store::ByteStream;
 use zarrd_wire::elements::npy::{NpyHeader, NpyHeaderError, header_len, parse_header};
@@ -89,7 +90,7 @@ pub(super) async fn decode(
     }
     // Elements of size 0 also take time.
     let work = expected.max(byte_len(&head.shape, 1));
-    let elements = context.run_decoder(work, move || {
+    let elements = context.run_decoder(Cost::of(Work::Documents, work), move || {
         let bytes = if is_transposed { to_c_order(&bytes, size, &head.shape).into() } else { bytes };
         Ok(match conversion {
             Conversion::Fixed(_) => ElementSource::Fixed(transcoder.transcode(ready_stream(bytes))),

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_array::Permit;
 use zarrd_codec::ByteSwap;
+use zarrd_executor::{Cost, Work};
 use zarrd_meta::{data_type::DataType, limits::MAX_RANK, selection::MAX_POINTS};
 
 use super::{
@@ -69,7 +70,7 @@ pub(crate) async fn decode_points(app: &App, body: &mut ElementsBody) -> Result<
         };
         Ok(points)
     };
-    Ok(DecodedPoints { points: context.run_decoder(expected, decode).await?, memory })
+    Ok(DecodedPoints { points: context.run_decoder(Cost::of(Work::Documents, expected), decode).await?, memory })
 }
 
 /// Little-endian whole numbers; those that exceed an `i64`, which no shape has room for, are the greatest one.

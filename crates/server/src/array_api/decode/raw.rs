@@ -4,6 +4,7 @@
 use bytes::{Buf, BytesMut};
 use zarrd_array::ElementSource;
 use zarrd_codec::ByteSwap;
+use zarrd_executor::{Cost, Work};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
@@ -55,8 +56,9 @@ pub(super) async fn variable(
     let memory_needed = |size: u64| size.saturating_mul(5);
     let BufferedBody { bytes, memory } = context.buffer(BytesMut::new(), body.stream, body.size, memory_needed).await?;
     let limit = context.text_limit;
+    let cost = Cost::of(Work::Documents, bytes.len() as u64);
     let (elements, count) =
-        context.run_decoder(bytes.len() as u64, move || decode_variable(&bytes, &expected_elements, limit)).await?;
+        context.run_decoder(cost, move || decode_variable(&bytes, &expected_elements, limit)).await?;
     Ok(DecodedBody { elements, count, memory })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_array::{ArrayError, ArrayResult};
+use zarrd_executor::{Cost, Work};
 use zarrd_wire::{array::Format, problem::ProblemType};
 
 use crate::{
@@ -47,7 +48,7 @@ pub(super) async fn buffered_body(
         let supported = encode::supported_formats(&slice);
         let format = format.clone();
         let encode = move || encode::encode_buffered(format, &slice, &buffers, max_size);
-        match engine.arrays.run_on_documents(needed, encode).await? {
+        match engine.arrays.run(Cost::of(Work::Tree, needed), encode).await? {
             Ok(bytes) => return Ok(permit.attach_to(bytes)),
             // The size is within the limit, but needs a larger permit.
             Err(EncodeError::TooLong { size }) if size > max_size && size <= limit => {

@@ -15,11 +15,11 @@ use super::caller::{Caller, Usage};
 
 /// A pool of a countable resource. Clones are the same pool.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool(Arc<Mutex<State>>);
+pub struct Pool(Arc<Mutex<State>>);
 
 /// A pool with a part that is reserved for small requests.
 #[derive(Debug)]
-pub(crate) struct PartitionedPool {
+pub struct PartitionedPool {
     main: Pool,
     small: Pool,
     /// The times of waits for either part.
@@ -28,7 +28,7 @@ pub(crate) struct PartitionedPool {
 
 /// The size of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestSize {
+pub enum RequestSize {
     /// Small: may use the reserved part.
     Small,
     /// Large.
@@ -37,7 +37,7 @@ pub(crate) enum RequestSize {
 
 /// The order of a request that does not wait, relative to those that do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Priority {
+pub enum Priority {
     /// After those that wait.
     Last,
     /// Before them: the caller holds some already, and needs more to finish.
@@ -46,7 +46,7 @@ pub(crate) enum Priority {
 
 /// An amount taken from a pool. Dropping it releases the amount.
 #[derive(Debug)]
-pub(crate) struct PoolPermit {
+pub struct PoolPermit {
     pool: Pool,
     caller: Caller,
     amount: u64,
@@ -54,7 +54,7 @@ pub(crate) struct PoolPermit {
 
 /// The reason why a request was not granted in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rejection {
+pub enum Rejection {
     /// Other callers hold the rest.
     PoolExhausted,
     /// The caller holds as much as one caller may while others wait.
@@ -268,7 +268,7 @@ impl State {
 
 impl PoolPermit {
     /// The amount.
-    pub(crate) fn amount(&self) -> u64 {
+    pub fn amount(&self) -> u64 {
         self.amount
     }
 
@@ -278,7 +278,7 @@ impl PoolPermit {
     }
 
     /// Absorbs another permit of the same caller; returns it if it is from another pool.
-    pub(crate) fn absorb(&mut self, mut other: Self) -> Option<Self> {
+    pub fn absorb(&mut self, mut other: Self) -> Option<Self> {
         if !Arc::ptr_eq(&self.pool.0, &other.pool.0) {
             return Some(other);
         }
@@ -287,7 +287,7 @@ impl PoolPermit {
     }
 
     /// Splits off a part; less than `amount` if there is less.
-    pub(crate) fn split(&mut self, amount: u64) -> Self {
+    pub fn split(&mut self, amount: u64) -> Self {
         let amount = amount.min(self.amount);
         self.amount -= amount;
         Self { pool: self.pool.clone(), caller: self.caller, amount }
@@ -303,7 +303,7 @@ impl Drop for PoolPermit {
 impl PartitionedPool {
     /// A pool of `capacity`, of which `reserved` is only for small requests. No caller gets more than half of that
     /// part, even if nobody waits: a small request of another finds something there.
-    pub(crate) fn new(capacity: u64, reserved: u64) -> Self {
+    pub fn new(capacity: u64, reserved: u64) -> Self {
         let main = capacity.saturating_sub(reserved).max(1);
         Self {
             main: Pool::new(main, Share::WhileOthersWait),
@@ -313,7 +313,7 @@ impl PartitionedPool {
     }
 
     /// Takes an amount, waiting if necessary: a small request for whichever part has it first.
-    pub(crate) async fn take(
+    pub async fn take(
         &self,
         caller: Caller,
         amount: u64,
@@ -335,12 +335,12 @@ impl PartitionedPool {
     }
 
     /// The times of waits.
-    pub(crate) fn waits(&self) -> &Arc<WaitTimes> {
+    pub fn waits(&self) -> &Arc<WaitTimes> {
         &self.waits
     }
 
     /// Takes an amount if it is free.
-    pub(crate) fn try_take(
+    pub fn try_take(
         &self,
         caller: Caller,
         amount: u64,
@@ -356,17 +356,17 @@ impl PartitionedPool {
     }
 
     /// The most that a large request can have, and the most that a small one can.
-    pub(crate) fn most(&self) -> (u64, u64) {
+    pub fn most(&self) -> (u64, u64) {
         (self.main.usage().total, self.small.usage().total)
     }
 
     /// The amount that a caller holds of the common part.
-    pub(crate) fn taken_by(&self, caller: Caller) -> u64 {
+    pub fn taken_by(&self, caller: Caller) -> u64 {
         self.main.0.lock().taken.get(&caller).copied().unwrap_or(0)
     }
 
     /// The usage of both parts together.
-    pub(crate) fn usage(&self) -> Usage {
+    pub fn usage(&self) -> Usage {
         let (main, small) = (self.main.usage(), self.small.usage());
         Usage {
             total: main.total.saturating_add(small.total),
@@ -381,7 +381,7 @@ impl PartitionedPool {
 
     /// True if all of it is free.
     #[cfg(test)]
-    pub(crate) fn is_unused(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         let unused = |pool: &Pool| {
             let state = pool.0.lock();
             state.free == state.capacity && state.taken.is_empty() && state.queues.is_empty() && state.turns.is_empty()

@@ -1,4 +1,4 @@
-//! Callers, among whom memory and threads are shared, and the usage of these.
+//! Callers, which share memory and threads, and the usage of these.
 
 /// A caller, identified by a number. Higher layers assign one to each address or token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
