@@ -1,4 +1,8 @@
-//! Prints how long it takes to run a job that does nothing: at once, and on another thread; and to copy bytes. The table of limits rests on it.
+//! The times that the table of limits compares: of a switch to another thread, and of copies.
+//!
+//! ```text
+//! cargo run -p zarrd-executor --example switch
+//! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
