@@ -90,7 +90,7 @@ async fn settle(inner: &Arc<Inner>, found: Vec<Found>) -> Result<Vec<Entry>, Sto
             None => inner.meta(&found.key, &found.attributes),
             Some(_) => Versions::unsettled_meta(&found.attributes),
         };
-        Entry { key: found.key, meta }
+        Entry::new(found.key, meta)
     };
     Ok(listed.into_iter().map(entry).collect())
 }

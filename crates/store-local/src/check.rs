@@ -2,7 +2,7 @@
 
 use zarrd_store::{Corruption, Key, StoreError};
 
-use crate::{record::Location, store::StoreInner, values, view::PageEntry};
+use crate::{record::Location, store::StoreInner, values, view::ViewEntry};
 
 /// The progress of a check, or its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(crate) fn check(inner: &StoreInner, mut progress: impl FnMut(&CheckReport)) 
 }
 
 /// Reads and verifies one value. A value that was replaced in the meantime is not corrupt.
-fn check_entry(inner: &StoreInner, (key, record): PageEntry) -> Result<Option<CorruptValue>, StoreError> {
+fn check_entry(inner: &StoreInner, (key, record): ViewEntry) -> Result<Option<CorruptValue>, StoreError> {
     let record = match record {
         Ok(record) => record,
         Err(cause) => return Ok(Some(CorruptValue { key, cause })),

@@ -32,6 +32,9 @@ pub(crate) enum CleanShutdown {
     Absent,
 }
 
+/// The text of the file if the index is damaged: no marker.
+const DAMAGED: &[u8] = b"the index is damaged\n";
+
 #[derive(Debug, Serialize, Deserialize)]
 struct MarkerFile {
     #[serde(rename = "mark")]
@@ -56,6 +59,12 @@ pub(crate) fn write(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> io
     File::open(&paths.dir)?.sync_all()
 }
 
+/// Has the next start check all entries of the index, which was found to be damaged.
+pub(crate) fn mark_damaged(paths: &Paths) -> io::Result<()> {
+    write_durably(&paths.clean_shutdown(), DAMAGED)?;
+    File::open(&paths.dir)?.sync_all()
+}
+
 pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Result<CleanShutdown, OpenError> {
     let path = paths.clean_shutdown();
     let text = match regular_file::read(&path) {
@@ -67,7 +76,13 @@ pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
         return Ok(CleanShutdown::Disagrees);
     };
     let sum = sum_text(&marker).map_err(OpenError::io("read", &path))?;
-    let found = Marker { epoch, applied, files: sum_files(index).map_err(OpenError::io("read", index))? };
+    let files = match sum_files(index) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
+            return Ok(CleanShutdown::Disagrees);
+        }
+        files => files.map_err(OpenError::io("read", index))?,
+    };
+    let found = Marker { epoch, applied, files };
     Ok(if sum == checksum && found == marker { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
 }
 

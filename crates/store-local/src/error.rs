@@ -194,6 +194,21 @@ pub enum ValueCorruption {
     /// The key's record in the index or the log fails its checksum or cannot be parsed.
     #[error("the record in the index is damaged")]
     Record,
+    /// The record was in a part of the index that is lost.
+    #[error("the record was lost with a damaged part of the index: {cause}")]
+    Lost {
+        /// The damaged part.
+        cause: String,
+    },
+    /// The key may be among those whose names were lost with a part of the index.
+    #[error("whether the key exists was lost with a damaged part of the index, for which {placeholder:?} is listed")]
+    LostName {
+        /// The key that is listed in place of those that were lost.
+        placeholder: String,
+    },
+    /// The index cannot read the part that has the key's record.
+    #[error("the part of the index that has the record is damaged")]
+    Index(#[source] BoxError),
 }
 
 /// A failed operation of the index: the source of a [`StoreError::Backend`].

@@ -46,6 +46,7 @@
 //! DIR/lock            locked by the process that has the store open; contains its pid
 //! DIR/log/            the log: durable commits that are not yet in the index
 //! DIR/index/          sled's or redb's files; later generations are in index-N/
+//! DIR/damaged-index/  an index that was damaged, after a new one was made
 //! DIR/generation      the number of the current generation
 //! DIR/clean-shutdown  after a clean shutdown: checksums of the index's files
 //! DIR/values/xx/…     larger values, a file each
@@ -66,6 +67,8 @@
 //! | `checkpoint` | applying memtables, sweeping, verifying and compacting: the only writer of the index |
 //! | `keyspace` | the physical keys of the index |
 //! | `index` | sled and redb |
+//! | `index_pages` | the pages of a damaged index, without the library of the index |
+//! | `damage` | what a rebuilt index has in place of lost records |
 //! | `gc` | removing unreferenced value files |
 //! | `space` | the reserve and the ballast |
 //! | `open` | opening, creating and upgrading |
@@ -79,12 +82,14 @@ mod check;
 mod checkpoint;
 mod clean_shutdown;
 mod commit;
+mod damage;
 mod directory_form;
 mod durable;
 mod error;
 mod faults;
 mod gc;
 mod index;
+mod index_pages;
 mod keyspace;
 mod lock;
 mod log;

@@ -55,6 +55,12 @@ impl Paths {
         self.dir.join("zarrd.json")
     }
 
+    /// The place of a damaged index, from its directory.
+    pub(crate) fn damaged_index(&self, index: &Path) -> PathBuf {
+        let name = index.file_name().unwrap_or_default().to_string_lossy();
+        self.dir.join(format!("damaged-{name}"))
+    }
+
     /// The copy of the identity, for [recovering](crate::Recovery) a store.
     pub(crate) fn identity_copy(&self) -> PathBuf {
         self.dir.join("zarrd.json.copy")

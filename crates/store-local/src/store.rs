@@ -178,11 +178,13 @@ impl WriteableStore for LocalStore {
                 Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
                     tokio::time::sleep(INDEX_POLL_INTERVAL).await
                 }
+                // It is not known how many keys there are, and erasing them is what ends that.
+                Err(StoreError::Corrupt { .. }) => break KeyCount { count: 0, exact: false },
                 counted => break counted?,
             }
         };
         // An empty prefix needs no record. A key that is set in the meantime is ordered after the erase.
-        if erased.count > 0 {
+        if erased.count > 0 || !erased.exact {
             self.commit_plain(vec![PlainChange::ErasePrefix(prefix.clone())]).await?;
         }
         Ok(erased)

@@ -229,7 +229,7 @@ impl<'i> Listing<'i> {
             Name::Object(object) => match Key::parse(below) {
                 Ok(key) => {
                     let meta = self.inner.validators.listed(&key, object)?;
-                    Some(Child::Value(Entry { key, meta }))
+                    Some(Child::Value(Entry::new(key, meta)))
                 }
                 Err(_) => None,
             },

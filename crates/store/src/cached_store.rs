@@ -200,7 +200,7 @@ impl<S: ReadableStore> CachedStore<S> {
         if self.recheck == Recheck::Always {
             return;
         }
-        for Entry { key, meta } in entries {
+        for Entry { key, meta, .. } in entries.filter(|entry| !entry.is_damaged) {
             let known = self.cache.entries.get(key);
             // A listing of a bucket may be older than what a read of the key found.
             match known.filter(|known| known.meta.as_ref().map(|known| known.version) != Some(meta.version)) {

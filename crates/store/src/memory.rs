@@ -161,8 +161,7 @@ impl ListableStore for MemoryStore {
         let last = self.0.last_of_previous_page(ListingKind::Keys, prefix, &page)?;
         let from = last.as_deref().map_or_else(|| first_below(prefix), Bound::Excluded);
         let state = self.0.state.read();
-        let mut found =
-            state.below(prefix, from).map(|(key, stored)| Entry { key: key.clone(), meta: stored.meta.clone() });
+        let mut found = state.below(prefix, from).map(|(key, stored)| Entry::new(key.clone(), stored.meta.clone()));
         let keys: Vec<Entry> = found.by_ref().take(page.limit()).collect();
         let more = found.next().and_then(|_| keys.last());
         let cursor = more.map(|last| self.0.signer.sign(ListingKind::Keys, prefix, last.key.as_str()));

@@ -1,9 +1,11 @@
 //! Pages of listings, and the cursors between them.
 
+use std::time::UNIX_EPOCH;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{Key, Prefix, StoreError, ValueMeta};
+use crate::{Attributes, Key, Prefix, StoreError, ValueMeta, Version};
 
 /// The maximum number of entries in a page; a larger limit is capped.
 pub const MAX_PAGE_ENTRIES: usize = 10_000;
@@ -13,8 +15,11 @@ pub const MAX_PAGE_ENTRIES: usize = 10_000;
 pub struct Entry {
     /// The key.
     pub key: Key,
-    /// The metadata of its value.
+    /// The metadata of its value. Of a damaged one only the upper half of the version is known.
     pub meta: ValueMeta,
+    /// True if the record of the value is damaged: reads of it fail with [`StoreError::Corrupt`], and so do changes that
+    /// depend on its version; it can be set and erased.
+    pub is_damaged: bool,
 }
 
 /// A request for one page of a listing.
@@ -80,6 +85,20 @@ impl PageRequest {
     /// The limit, clamped to its bounds.
     pub fn limit(&self) -> usize {
         self.limit.clamp(1, MAX_PAGE_ENTRIES)
+    }
+}
+
+impl Entry {
+    /// A key whose value has this metadata.
+    pub fn new(key: Key, meta: ValueMeta) -> Self {
+        Self { key, meta, is_damaged: false }
+    }
+
+    /// A key whose record is damaged, in a store whose versions have this upper half. No value has version 0 of a store.
+    pub fn damaged(key: Key, store_id: u64) -> Self {
+        let version = Version::from_u128(u128::from(store_id) << 64);
+        let meta = ValueMeta { size: 0, version, modified: UNIX_EPOCH, attributes: Attributes::NONE };
+        Self { key, meta, is_damaged: true }
     }
 }
 

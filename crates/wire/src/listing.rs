@@ -16,6 +16,9 @@ pub struct ValueInfo {
     pub etag: String,
     /// The time it was set, in RFC 3339.
     pub modified: String,
+    /// True if the record of the value is damaged, so that the other members say nothing; left out otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
 }
 
 /// A page of the children of a prefix.
@@ -147,7 +150,7 @@ impl KeyListing {
 impl KeyLine {
     /// The line for an entry.
     pub fn new(entry: &Entry) -> Self {
-        Self { key: entry.key.to_string(), value: ValueInfo::new(&entry.meta) }
+        Self { key: entry.key.to_string(), value: ValueInfo::of(entry) }
     }
 
     /// The entry.
@@ -157,13 +160,17 @@ impl KeyLine {
 }
 
 impl ValueInfo {
-    /// The JSON form of what is known of a value.
-    pub fn new(info: &ValueMeta) -> Self {
-        Self { size: info.size, etag: etag::text(info.version), modified: time::rfc3339(info.modified) }
+    /// The JSON form of what is known of a value that is not known to be damaged.
+    pub fn new(meta: &ValueMeta) -> Self {
+        Self { size: meta.size, etag: etag::text(meta.version), modified: time::rfc3339(meta.modified), damaged: false }
     }
 
-    /// The metadata of the value.
-    pub fn into_info(self) -> Result<ValueMeta, ListingError> {
+    /// The JSON form of an entry without its key.
+    pub fn of(entry: &Entry) -> Self {
+        Self { damaged: entry.is_damaged, ..Self::new(&entry.meta) }
+    }
+
+    fn into_meta(self) -> Result<ValueMeta, ListingError> {
         let version = etag::parse(&self.etag).ok_or(ListingError::Etag(self.etag))?;
         let modified: SystemTime = time::parse_rfc3339(&self.modified).ok_or(ListingError::Modified(self.modified))?;
         Ok(ValueMeta { size: self.size, version, modified, attributes: zarrd_store::Attributes::NONE })
@@ -171,7 +178,7 @@ impl ValueInfo {
 }
 
 fn columns(entries: Vec<Entry>) -> (Vec<String>, Vec<ValueInfo>) {
-    entries.into_iter().map(|entry| (entry.key.to_string(), ValueInfo::new(&entry.meta))).unzip()
+    entries.into_iter().map(|entry| (entry.key.to_string(), ValueInfo::of(&entry))).unzip()
 }
 
 fn entries(keys: Vec<String>, values: Vec<ValueInfo>) -> Result<Vec<Entry>, ListingError> {
@@ -183,7 +190,8 @@ fn entries(keys: Vec<String>, values: Vec<ValueInfo>) -> Result<Vec<Entry>, List
 
 fn entry(key: String, value: ValueInfo) -> Result<Entry, ListingError> {
     let key = Key::parse(&key).map_err(|source| ListingError::Key { text: key, source })?;
-    Ok(Entry { key, meta: value.into_info()? })
+    let is_damaged = value.damaged;
+    Ok(Entry { key, meta: value.into_meta()?, is_damaged })
 }
 
 #[cfg(test)]
@@ -202,7 +210,19 @@ mod tests {
                 modified,
                 attributes: zarrd_store::Attributes::NONE,
             },
+            is_damaged: false,
         }
+    }
+
+    #[test]
+    fn damaged_entries_are_marked() {
+        let entry = Entry::damaged(Key::parse("a/b").unwrap(), 7);
+        let json = serde_json::to_string(&KeyLine::new(&entry)).unwrap();
+        assert_eq!(
+            json,
+            r#"{"key":"a/b","size":0,"etag":"\"00000000000000070000000000000000\"","modified":"1970-01-01T00:00:00.000Z","damaged":true}"#
+        );
+        assert_eq!(serde_json::from_str::<KeyLine>(&json).unwrap().into_entry(), Ok(entry));
     }
 
     #[test]

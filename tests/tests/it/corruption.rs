@@ -81,13 +81,13 @@ impl Filled {
         assert!(before == contents(self.dir.path()), "{}: a failed start changed the store", self.kind);
     }
 
-    /// Asserts that the store starts with all data, or fails with a message that names a file, without changing
-    /// anything.
-    async fn starts_intact_or_is_rejected(&self, named: &Path) {
+    /// Asserts that the store starts and has each value or names its damage, or fails with a message that names a file,
+    /// without changing anything.
+    async fn starts_or_is_rejected(&self, named: &Path) {
         let before = contents(self.dir.path());
         match Launch::of(self.store()).try_start() {
             Ok(server) => {
-                self.is_intact(&server).await;
+                self.is_intact_or_named(&server).await;
                 server.stop();
             }
             Err(ended) => {
@@ -95,6 +95,19 @@ impl Filled {
                 assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
                 assert!(before == contents(self.dir.path()), "{}: a failed start changed the store", self.kind);
             }
+        }
+    }
+
+    async fn is_intact_or_named(&self, server: &Server) {
+        let small = (0..50).map(|number| (format!("lab/small/{number}"), format!("value {number}").into()));
+        for (key, value) in small.chain([("lab/large".to_owned(), self.large.clone())]) {
+            let answer = get(server, &key).await;
+            if answer.status() == StatusCode::OK {
+                assert_eq!(answer.bytes().await.unwrap(), value, "{key}");
+                continue;
+            }
+            let problem = assert_problem(answer, ProblemType::CorruptValue).await;
+            assert_eq!(problem.members.key, Some(key));
         }
     }
 
@@ -229,13 +242,15 @@ async fn missing_value_file_is_an_error_not_404() {
 }
 
 #[tokio::test]
-async fn flipped_bit_in_the_index_is_repaired_or_rejected() {
+async fn flipped_bit_in_the_index_costs_nothing() {
     for kind in KINDS {
         for part in 0..3 {
             let filled = Filled::new(kind, 1 << 20).await;
             let len = fs::metadata(filled.index_file()).unwrap().len();
             flip(&filled.index_file(), [40, len / 2, len - 9][part]);
-            filled.starts_intact_or_is_rejected(&filled.dir.path().join("index")).await;
+            let server = filled.start();
+            filled.is_intact(&server).await;
+            server.stop();
         }
     }
 }
@@ -246,7 +261,7 @@ async fn truncated_index_is_repaired_or_rejected_and_missing_index_rejected() {
         let filled = Filled::new(kind, 1 << 20).await;
         let file = filled.index_file();
         File::options().write(true).open(&file).unwrap().set_len(fs::metadata(&file).unwrap().len() / 2).unwrap();
-        filled.starts_intact_or_is_rejected(&filled.dir.path().join("index")).await;
+        filled.starts_or_is_rejected(&filled.dir.path().join("index")).await;
         fs::remove_file(&file).unwrap();
         filled.start_is_rejected(&file);
         fs::remove_dir_all(filled.dir.path().join("index")).unwrap();

@@ -53,6 +53,17 @@ impl Site {
         files.into_iter().find(|file| fs::read(file).is_ok_and(|bytes| bytes.starts_with(value))).unwrap()
     }
 
+    /// Damages the page of a redb index that has a small value.
+    fn damage_page_of(&self, key: &str) {
+        let file = self.path("data/index/index.redb");
+        let (bytes, value) = (fs::read(&file).unwrap(), &self.values[key]);
+        let places = bytes.windows(value.len()).enumerate().filter(|(_, window)| *window == value.as_slice());
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        assert!(!places.is_empty());
+        // Earlier states of the page have it too.
+        places.into_iter().for_each(|place| overwrite(&file, place as u64, 12));
+    }
+
     fn recover(&self, to: &str, options: &[&str]) -> Ended {
         zarrd_with([&["recover", &self.text("data"), &self.text(to)], options].concat())
     }
@@ -289,6 +300,92 @@ async fn damaged_values_of_a_running_server_are_listed_skipped_overwritten_and_e
         assert_eq!(checked.code, Some(0), "{checked:?}");
         assert!(files.iter().all(|file| file.symlink_metadata().is_err()), "{index}: {files:?}");
     }
+}
+
+#[tokio::test]
+async fn damaged_page_of_an_index_is_served_around_on_a_running_server() {
+    let site = Site::create("redb").await;
+    site.damage_page_of("v/57");
+    let checked = zarrd_with(["check", "--store", &site.text("data")]);
+    assert_eq!(checked.code, Some(5), "{checked:?}");
+    assert!(checked.stderr.contains("damaged: \"v/57\""), "{checked:?}");
+    let server = Launch::of(format!("redb:{}", site.text("data"))).start();
+    let mut damaged = Vec::new();
+    for (key, value) in &site.values {
+        let answer = server.get(&format!("/store/{key}")).await;
+        if answer.status() == StatusCode::OK {
+            assert_eq!(answer.bytes().await.unwrap(), *value, "{key}");
+            continue;
+        }
+        let problem = assert_problem(answer, ProblemType::CorruptValue).await;
+        assert_eq!(problem.members.key.as_deref(), Some(key.as_str()));
+        damaged.push(key.clone());
+    }
+    assert!(damaged.contains(&"v/57".to_owned()) && damaged.len() < 40, "{damaged:?}");
+    assert_marked(&server).await;
+
+    // Copies have the rest, name what is damaged, and exit with 5.
+    let url = server.url("");
+    let exported = zarrd_with(["export", "", &site.text("export"), "--server", &url]);
+    let taken = zarrd_with(["backup", &site.text("backup"), "--server", &url]);
+    for ended in [&exported, &taken] {
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        for key in &damaged {
+            assert!(ended.stderr.contains(&format!("{key:?}")), "{key}: {ended:?}");
+        }
+    }
+    for (key, value) in &site.values {
+        let expected = (!damaged.contains(key)).then_some(value);
+        assert_eq!(fs::read(site.path("export").join(key)).ok().as_ref(), expected, "{key}");
+    }
+
+    // Changes that depend on a version fail with the key; others work, and last.
+    for condition in [("if-match", "\"00000000000000000000000000000001\""), ("if-match", "*"), ("if-none-match", "*")] {
+        for method in [http::Method::PUT, http::Method::DELETE] {
+            let request = server.request(method, "/store/v/57").header(condition.0, condition.1).body("x");
+            let problem = assert_problem(request.send().await.unwrap(), ProblemType::CorruptValue).await;
+            assert_eq!(problem.members.key.as_deref(), Some("v/57"), "{condition:?}");
+        }
+    }
+    assert_eq!(server.put("/store/v/57", "again").await.status(), StatusCode::NO_CONTENT);
+    assert_eq!(server.answer("/store/v/57").await, (StatusCode::OK, b"again".to_vec()));
+    for key in damaged.iter().filter(|key| *key != "v/57") {
+        assert_eq!(server.delete(&format!("/store/{key}")).await.status(), StatusCode::NO_CONTENT, "{key}");
+    }
+    // What is listed for keys whose names are lost is erased as well.
+    for key in listed_as_damaged(&server).await {
+        assert!(key.contains("damaged-keys-"), "{key}");
+        assert_eq!(server.delete(&format!("/store/{key}")).await.status(), StatusCode::NO_CONTENT, "{key}");
+    }
+    assert_eq!(server.count_keys("").await, site.values.len() - damaged.len() + 1);
+    server.stop();
+    let checked = zarrd_with(["check", "--store", &site.text("data")]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let server = Launch::of(format!("redb:{}", site.text("data"))).start();
+    assert_eq!(server.answer("/store/v/57").await, (StatusCode::OK, b"again".to_vec()));
+    assert_eq!(server.answer("/store/v/never").await.0, StatusCode::NOT_FOUND);
+    server.stop();
+}
+
+/// The keys that a listing marks as damaged.
+async fn listed_as_damaged(server: &Server) -> Vec<String> {
+    let (_, body) = server.answer("/store/?list=keys").await;
+    let listing: Value = serde_json::from_slice(&body).unwrap();
+    let keys = listing["keys"].as_array().unwrap().iter().zip(listing["values"].as_array().unwrap());
+    let marked = keys.filter(|(_, value)| value["damaged"] == true);
+    marked.map(|(key, _)| key.as_str().unwrap().to_owned()).collect()
+}
+
+/// Asserts that every listing marks `v/57`, and that none has a size or time of it.
+async fn assert_marked(server: &Server) {
+    assert!(listed_as_damaged(server).await.contains(&"v/57".to_owned()));
+    let text = async |request: reqwest::RequestBuilder| request.send().await.unwrap().text().await.unwrap();
+    let page = text(server.request(http::Method::GET, "/store/v/").header(http::header::ACCEPT, "text/html")).await;
+    assert!(page.contains("<tr class=\"damaged\"><td><a href=\"57\">57</a></td><td>damaged</td><td></td></tr>"), "{page}");
+    let propfind = http::Method::from_bytes(b"PROPFIND").unwrap();
+    let page = text(server.request(propfind, "/store/v/").header("depth", "1")).await;
+    let response = page.split("<D:response>").find(|response| response.contains("/store/v/57</D:href>")).unwrap();
+    assert!(!response.contains("getcontentlength") && !response.contains("getetag"), "{response}");
 }
 
 #[tokio::test]

@@ -156,7 +156,10 @@ impl Walk {
         (out, count)
     }
 
-    fn write_value(&self, out: &mut String, Entry { key, meta }: &Entry) {
+    fn write_value(&self, out: &mut String, Entry { key, meta, is_damaged }: &Entry) {
+        if *is_damaged {
+            return self.writer.write(out, &Resource::Damaged { key: key.as_str() });
+        }
         let content_type = content_type::for_key(key);
         self.writer.write(out, &Resource::Value { key: key.as_str(), meta: meta.clone(), content_type: &content_type });
     }

@@ -90,7 +90,7 @@ pub(super) async fn transfer(
             }
         }
         if transfer.kind == Kind::Move {
-            changes.extend(entries.into_iter().map(|Entry { key, meta }| {
+            changes.extend(entries.into_iter().map(|Entry { key, meta, .. }| {
                 let precondition = Precondition::at(meta.version);
                 Change::Erase { key, precondition }
             }));

@@ -34,7 +34,8 @@ struct Query<'q> {
 
 /// A page of a listing.
 struct Page {
-    objects: Vec<(String, ValueMeta)>,
+    /// The names, with the metadata of values that are not damaged.
+    objects: Vec<(String, Option<ValueMeta>)>,
     prefixes: Vec<String>,
     /// The last entry, if more follow.
     next: Option<String>,
@@ -245,7 +246,7 @@ impl Page {
         }
         let name = name.strip_prefix(base.as_str()).unwrap_or(name).to_owned();
         match entry {
-            Scanned::Key(entry) => self.objects.push((name, entry.meta)),
+            Scanned::Key(entry) => self.objects.push((name, (!entry.is_damaged).then_some(entry.meta))),
             Scanned::Prefix(_) => self.prefixes.push(name),
         }
     }
@@ -278,12 +279,14 @@ impl Encoding {
     }
 }
 
-fn object((name, meta): (String, ValueMeta), encoding: Encoding) -> Object {
+/// An object in a listing; of a damaged one only the key.
+fn object((name, meta): (String, Option<ValueMeta>), encoding: Encoding) -> Object {
+    let meta = meta.as_ref();
     Object {
-        e_tag: Some(entity_tag(meta.version)),
+        e_tag: meta.map(|meta| entity_tag(meta.version)),
         key: Some(encoding.apply(name)),
-        last_modified: Some(Timestamp::from(meta.modified)),
-        size: Some(size(meta.size)),
+        last_modified: meta.map(|meta| Timestamp::from(meta.modified)),
+        size: meta.map(|meta| size(meta.size)),
         storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
         ..Object::default()
     }

@@ -60,9 +60,16 @@ pub(super) fn rows(links: Links, prefix: &Prefix, page: &DirPage) -> Bytes {
         // Writing to memory cannot fail.
         let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", Link(links, name), Escaped(name));
     }
-    for Entry { key, meta } in &page.keys {
+    for Entry { key, meta, is_damaged } in &page.keys {
         let name = prefix.strip(key).unwrap_or_else(|| key.name());
         let (href, name, modified) = (Link(links, name), Escaped(name), time::rfc3339(meta.modified));
+        if *is_damaged {
+            let _ = writeln!(
+                html,
+                "<tr class=\"damaged\"><td><a href=\"{href}\">{name}</a></td><td>damaged</td><td></td></tr>"
+            );
+            continue;
+        }
         let _ = writeln!(
             html,
             "<tr><td><a href=\"{href}\">{name}</a></td><td>{size}</td><td>{modified}</td></tr>",
@@ -115,6 +122,14 @@ mod tests {
             assert_eq!(Link(Links::Names, name).to_string(), shown);
         }
         assert_eq!(Link(Links::References, "a:b ü'").to_string(), encode("a:b ü'").to_string());
+    }
+
+    #[test]
+    fn damaged_keys_have_a_class_and_no_size() {
+        let keys = vec![Entry::damaged(zarrd_store::Key::parse("a/b").unwrap(), 7)];
+        let page = DirPage { keys, prefixes: Vec::new(), cursor: None };
+        let html = rows(Links::References, &Prefix::parse("a/").unwrap(), &page);
+        assert_eq!(html, "<tr class=\"damaged\"><td><a href=\"b\">b</a></td><td>damaged</td><td></td></tr>\n");
     }
 
     #[test]

@@ -18,11 +18,27 @@ const MAX_PREFIX_NAME_BYTES: usize = 1 << 20;
 
 /// Estimates the memory retained for a listing with `limit` entries, in bytes.
 pub(super) const fn retained_bytes(kind: ListKind, limit: usize) -> usize {
-    let infos = limit.saturating_mul(size_of::<ValueMeta>());
+    let infos = limit.saturating_mul(size_of::<RetainedInfo>());
     match kind {
         ListKind::Keys => infos,
         // Most prefixes have short names; a listing of long names ends early.
         ListKind::Dir => infos.saturating_add(limit.saturating_mul(64)),
+    }
+}
+
+/// An entry without its key.
+struct RetainedInfo {
+    meta: ValueMeta,
+    is_damaged: bool,
+}
+
+impl RetainedInfo {
+    fn of(entry: Entry) -> Self {
+        Self { meta: entry.meta, is_damaged: entry.is_damaged }
+    }
+
+    fn json(&self) -> ValueInfo {
+        ValueInfo { damaged: self.is_damaged, ..ValueInfo::new(&self.meta) }
     }
 }
 
@@ -77,7 +93,7 @@ struct PageWriter<S> {
     batches: S,
     stage: Stage,
     text: JsonText,
-    infos: VecDeque<Vec<ValueMeta>>,
+    infos: VecDeque<Vec<RetainedInfo>>,
     prefixes: VecDeque<Vec<Prefix>>,
     name_bytes: usize,
     cursor: Option<Cursor>,
@@ -128,7 +144,7 @@ impl<S: Stream<Item = Result<Batch, StoreError>> + Unpin> PageWriter<S> {
                 None => self.end_keys(),
             },
             Stage::Values => match self.infos.pop_front() {
-                Some(infos) => infos.iter().for_each(|info| self.text.element(&ValueInfo::new(info))),
+                Some(infos) => infos.iter().for_each(|info| self.text.element(&info.json())),
                 None => self.end_values(),
             },
             Stage::Prefixes => match self.prefixes.pop_front() {
@@ -150,7 +166,7 @@ impl<S: Stream<Item = Result<Batch, StoreError>> + Unpin> PageWriter<S> {
         for entry in &keys {
             self.text.element(entry.key.as_str());
         }
-        self.infos.push_back(keys.into_iter().map(|entry| entry.meta).collect());
+        self.infos.push_back(keys.into_iter().map(RetainedInfo::of).collect());
         self.name_bytes =
             prefixes.iter().map(|prefix| prefix.as_str().len()).fold(self.name_bytes, usize::saturating_add);
         self.prefixes.push_back(prefixes);
@@ -224,6 +240,7 @@ mod tests {
                 modified,
                 attributes: zarrd_store::Attributes::NONE,
             },
+            is_damaged: name.ends_with("damaged"),
         }
     }
 
@@ -245,6 +262,7 @@ mod tests {
         for batches in [
             vec![writer(&[], None)],
             vec![writer(&["a/\"b"], None)],
+            vec![writer(&["a/b", "a/damaged"], None)],
             vec![writer(&["a/b", "a/c"], Some("x")), writer(&["a/d"], Some("y"))],
             vec![writer(&["a/b"], Some("x")), writer(&["a/c"], None)],
         ] {

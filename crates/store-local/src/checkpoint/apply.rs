@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zarrd_store::Key;
+use zarrd_store::{Key, Prefix};
 
 use super::{
     Checkpointer, VerifyState,
     writer::{Changes, Follower, MAX_BATCH_BYTES},
 };
 use crate::{
+    damage::{GONE_VALUE, KnownDamage, gone_key},
     gc::ReplacedFile,
     index::IndexError,
     keyspace::{Sweeps, intent_key, logical_key},
@@ -70,6 +71,7 @@ impl Checkpointer {
         erased.sort_by_key(|(number, _)| *number);
         let mut sweeps = Arc::clone(sweeps);
         for (number, prefix) in erased {
+            self.note_erased_prefix(&prefix)?;
             let found = live_below(&*self.writer.index, &sweeps, &prefix, MAX_DIRECT_ERASES)?;
             if found.len() > MAX_DIRECT_ERASES || sweeps.0.iter().any(|sweep| sweep.number == number) {
                 sweeps = sweeps.with_sweep(number, &prefix);
@@ -81,6 +83,15 @@ impl Checkpointer {
             }
         }
         Ok(sweeps)
+    }
+
+    /// Records that a prefix was erased, if keys below it may be lost.
+    fn note_erased_prefix(&mut self, prefix: &Prefix) -> Result<(), IndexError> {
+        let Ok(parts) = self.views.parts() else { return Ok(()) };
+        match parts.damage.below(prefix).next() {
+            Some(_) => self.apply_batch(Changes::from([(gone_key(prefix.as_bytes()), Some(GONE_VALUE))])),
+            None => Ok(()),
+        }
     }
 
     fn erase_directly(&mut self, number: u64, frozen: &Memtable, found: Vec<(Bytes, Bytes)>) -> Result<(), IndexError> {
@@ -108,6 +119,7 @@ impl Checkpointer {
     fn apply_changes(&mut self, frozen: &Memtable, sweeps: &Sweeps) -> Result<(), IndexError> {
         let (mut batch, mut bytes) = (Changes::new(), 0_usize);
         let mut from = String::new();
+        let damage = self.views.parts().map(|parts| Arc::clone(&parts.damage)).unwrap_or_default();
         while let Some(key) = frozen.next_key(&from) {
             from = format!("{key}\0");
             let Some(latest) = frozen.latest(&key, u64::MAX) else { continue };
@@ -115,6 +127,9 @@ impl Checkpointer {
             bytes = bytes.saturating_add(record.as_ref().map_or(0, Bytes::len)).saturating_add(key.len());
             if let Some(moved) = sweeps.old_physical_key(key.as_bytes()) {
                 batch.insert(moved, None);
+            }
+            if record.is_none() && is_among_lost(&damage, &key) {
+                batch.insert(gone_key(key.as_bytes()), Some(GONE_VALUE));
             }
             batch.insert(sweeps.physical_key(key.as_bytes()), record);
             self.collect_erased_files(frozen, &key);
@@ -184,6 +199,10 @@ impl Checkpointer {
             }
         }
     }
+}
+
+fn is_among_lost(damage: &KnownDamage, key: &str) -> bool {
+    !damage.0.is_empty() && Key::parse(key).is_ok_and(|key| damage.of_key(&key).next().is_some())
 }
 
 fn is_set(frozen: &Memtable, key: &[u8]) -> bool {

@@ -10,6 +10,7 @@ mod compact;
 mod generation;
 mod housekeeping;
 mod missing_values;
+mod rebuild;
 mod reopen;
 mod sweep;
 mod verify;
@@ -29,10 +30,12 @@ pub use self::compact::{CompactError, CompactProgress, CompactReport};
 pub(crate) use self::{
     compact::CompactRequest,
     generation::{CHECKED_COPY, Generations},
+    rebuild::{replace_generation, report_rebuilt, write_rebuilt},
     verify::Verification,
     writer::IndexWriter,
 };
 use crate::{
+    clean_shutdown,
     commit::Request,
     gc::GarbageCollector,
     index::{Index, IndexError, IndexOptions},
@@ -86,6 +89,8 @@ pub(crate) struct Checkpointer {
     pub(crate) compaction: Option<(compact::Compaction, CompactRequest)>,
     /// Old generations of the index that may have readers, with their directories.
     pub(crate) retired: Vec<(Arc<dyn Index>, PathBuf)>,
+    /// The number of times that the index was found to be damaged.
+    pub(crate) rebuilds: u32,
     /// The size of the log segment that is prepared in advance, in bytes.
     pub(crate) spare_bytes: u64,
     pub(crate) timers: Timers,
@@ -206,8 +211,24 @@ impl Checkpointer {
                 self.abort_compaction("no space is left for the new index");
                 self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
             }
+            Err(error) if error.is_damage() => self.note_damage(&error),
             Err(error) => self.read_only.set(&error),
         }
+    }
+
+    /// Rebuilds a damaged index. If its damage has no bounds, the store is read-only, and the next start checks the index.
+    fn note_damage(&mut self, damage: &IndexError) {
+        match self.rebuild_after(damage) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the damaged index could not be rebuilt")
+            }
+        }
+        if let Err(error) = clean_shutdown::mark_damaged(&self.paths) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the damage could not be recorded");
+        }
+        self.read_only.set(damage);
     }
 
     /// The free space that a batch needs, in bytes: sled allocates whole segments.

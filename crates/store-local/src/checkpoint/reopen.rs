@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::{Checkpointer, Verification, VerifyState};
 use crate::{
+    damage::KnownDamage,
     index::{self, Index, IndexError, IndexIter},
     keyspace::{Meta, Sweeps},
 };
@@ -42,6 +43,16 @@ impl Checkpointer {
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
         self.ballast.free_space(self.batch_space().saturating_mul(2));
         self.ballast.free_open_space();
+        self.close_index();
+        self.open_index()?;
+        if !matches!(self.verify, VerifyState::Done) {
+            self.verify = VerifyState::Running(Verification::default());
+        }
+        Ok(())
+    }
+
+    /// Closes the index. Readers have to wait.
+    pub(super) fn close_index(&mut self) {
         let unavailable: Arc<dyn Index> = Arc::new(Unavailable);
         self.views.replace(|parts| parts.index = Arc::clone(&unavailable));
         let old = std::mem::replace(&mut self.writer.index, unavailable);
@@ -54,6 +65,10 @@ impl Checkpointer {
             drop(old);
             Ok(())
         });
+    }
+
+    /// Opens the index that was closed.
+    pub(super) fn open_index(&mut self) -> Result<(), IndexError> {
         let dir = self.generations.dir();
         let index = self.ballast.retry_opening(IndexError::is_out_of_space, || self.index_options.open(&dir))?;
         let index: Arc<dyn Index> = Arc::from(index);
@@ -63,11 +78,12 @@ impl Checkpointer {
             None => Meta::recount(&*index)?,
         };
         let sweeps = Arc::new(Sweeps::read(&*index)?);
+        let damage = Arc::new(KnownDamage::read(&*index)?);
         self.writer.index = index;
-        self.views.replace(|parts| parts.sweeps = sweeps);
-        if !matches!(self.verify, VerifyState::Done) {
-            self.verify = VerifyState::Running(Verification::default());
-        }
+        self.views.replace(|parts| {
+            parts.sweeps = sweeps;
+            parts.damage = damage;
+        });
         Ok(())
     }
 

@@ -4,14 +4,14 @@ use zarrd_store::{
     ChangeOutcome, Intent, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version,
 };
 
-use super::{Action, PlainChange};
+use super::{Action, KeyCondition, PlainChange};
 use crate::{gc::ReplacedFile, record::Record};
 
 /// The state of a key that preconditions refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyState {
-    /// The number of the change that set the key.
-    number: u64,
+    /// The number of the change that set the key; `None` if its record is damaged.
+    number: Option<u64>,
     file: Option<ReplacedFile>,
 }
 
@@ -30,8 +30,11 @@ pub(crate) trait State {
 impl KeyState {
     pub(crate) fn of(record: &Record) -> Self {
         let file = record.file().map(|file| ReplacedFile { id: file.id, size: file.size });
-        Self { number: record.commit, file }
+        Self { number: Some(record.commit), file }
     }
+
+    /// The state of a key whose record is damaged. A value file of it becomes an orphan when it is replaced.
+    pub(crate) const DAMAGED: Self = Self { number: None, file: None };
 
     pub(super) fn file(&self) -> Option<ReplacedFile> {
         self.file
@@ -87,8 +90,12 @@ pub(super) fn check_change(
             if let Action::Set(value, _) = action {
                 value.check()?;
             }
-            let current = state.current(key)?;
-            let version = current.map(|current| version(store_id, current.number));
+            let current = match state.current(key) {
+                // What does not depend on its version replaces it.
+                Err(StoreError::Corrupt { .. }) if *condition == KeyCondition::None => Some(KeyState::DAMAGED),
+                current => current?,
+            };
+            let version = current.and_then(|current| current.number).map(|number| version(store_id, number));
             if !condition.is_met_by(version) {
                 return Err(StoreError::PreconditionFailed { key: key.clone(), current: version });
             }

@@ -90,6 +90,16 @@ impl IndexError {
         }
     }
 
+    /// True if the index found that its own bytes are damaged.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Sled(error) => matches!(error, ::sled::Error::Corruption { .. }),
+            Self::Redb(error) => matches!(**error, ::redb::Error::Corrupted(_)),
+            Self::Panicked(_) | Self::Meta | Self::Intent(_) | Self::Entries { .. } => true,
+            Self::Io(_) | Self::Reopening => false,
+        }
+    }
+
     /// True if the file system, or the owner's quota, is full.
     pub(crate) fn is_out_of_space(&self) -> bool {
         // After a failed write, sled and redb return errors of their own, so the first error counts.

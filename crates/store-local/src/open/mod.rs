@@ -9,6 +9,7 @@ mod format_1;
 mod identity;
 mod incomplete;
 mod read_only;
+mod rebuild;
 mod replayed;
 
 use std::{
@@ -18,15 +19,19 @@ use std::{
     sync::Arc,
 };
 
-use self::replayed::replay_into;
 pub(crate) use self::{
     identity::Identity,
     read_only::{OpenedReadOnly, open_read_only},
+};
+use self::{
+    rebuild::{is_damaged_index, replace_index},
+    replayed::replay_into,
 };
 use crate::{
     FileCorruption, OpenError, Options,
     checkpoint::{CHECKED_COPY, Generations, Verification},
     clean_shutdown::{self, CleanShutdown},
+    damage::KnownDamage,
     index::{Index, IndexError, IndexOptions, is_in_use},
     keyspace::{Meta, Sweeps},
     lock::{Lock, Origin},
@@ -51,6 +56,7 @@ pub(crate) struct Opened {
     pub(crate) index: Arc<dyn Index>,
     pub(crate) meta: Meta,
     pub(crate) sweeps: Sweeps,
+    pub(crate) damage: KnownDamage,
     pub(crate) generations: Generations,
     /// The commit groups that are not yet in the index.
     pub(crate) replayed: Memtable,
@@ -118,22 +124,33 @@ fn open_locked(
     }
     let key = log_key(&identity);
     let replayed = replay(&paths.log(), key)?;
-    let generations = Generations::read(paths)?;
+    let mut generations = Generations::read(paths)?;
     let clean = clean_shutdown::read(paths, &generations.dir(), replayed.epoch, replayed.next_group.saturating_sub(1))?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
+    let mut damage = None;
     if clean == CleanShutdown::Disagrees {
-        check_copy(paths, &identity, &generations.dir(), &replayed, index_options)?;
+        match check_copy(paths, &identity, &generations.dir(), &replayed, index_options) {
+            Err(error) if is_damaged_index(paths, &error) => damage = Some(error),
+            checked => checked?,
+        }
     }
     check_index_is_free(paths, &main_file)?;
+    if let Some(error) = damage {
+        replace_index(paths, &identity, &mut generations, &replayed, index_options, error)?;
+    }
     // Files are changed from here on.
     clean_shutdown::remove(paths)?;
     identity.write_copy(paths);
-    let index = index_options.open(&generations.dir());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(paths, error))?);
-    let (meta, sweeps) = read_index(paths, &*index)?;
+    let OpenedIndex { index, meta, sweeps, damage } = match open_index(paths, &generations.dir(), index_options) {
+        Err(error) if is_damaged_index(paths, &error) => {
+            replace_index(paths, &identity, &mut generations, &replayed, index_options, error)?;
+            open_index(paths, &generations.dir(), index_options)?
+        }
+        opened => opened?,
+    };
     check_log_matches_index(paths, &replayed, &meta)?;
     let epoch = replayed.epoch.saturating_add(1);
     let last = replayed.last;
@@ -164,6 +181,7 @@ fn open_locked(
         index,
         meta,
         sweeps,
+        damage,
         generations,
         replayed: memtable,
         epoch,
@@ -207,16 +225,27 @@ fn log_key(identity: &Identity) -> LogKey {
     LogKey::new(identity.id, identity.secret)
 }
 
-/// Reads the internal entries of the index. The metadata of an index of format 1, or of an empty one, is computed.
-fn read_index(paths: &Paths, index: &dyn Index) -> Result<(Meta, Sweeps), OpenError> {
-    let read = || {
-        let meta = match Meta::read(index)? {
+/// An index with its internal entries.
+struct OpenedIndex {
+    index: Arc<dyn Index>,
+    meta: Meta,
+    sweeps: Sweeps,
+    damage: KnownDamage,
+}
+
+/// Opens the index in a directory, and reads its internal entries. The metadata of an index of format 1, or of an empty one,
+/// is computed.
+fn open_index(paths: &Paths, dir: &Path, options: IndexOptions) -> Result<OpenedIndex, OpenError> {
+    let open = || {
+        let index: Arc<dyn Index> = Arc::from(options.open(dir)?);
+        let meta = match Meta::read(&*index)? {
             Some(meta) => meta,
-            None => Meta::recount(index)?,
+            None => Meta::recount(&*index)?,
         };
-        Ok((meta, Sweeps::read(index)?))
+        let (sweeps, damage) = (Sweeps::read(&*index)?, KnownDamage::read(&*index)?);
+        Ok(OpenedIndex { index, meta, sweeps, damage })
     };
-    read().map_err(|error| index_open_error(paths, error))
+    open().map_err(|error| index_open_error(paths, error))
 }
 
 /// Rejects an index and a log with a gap between them.
@@ -246,9 +275,7 @@ fn check_copy(
     let copy = tempfile::Builder::new().prefix(CHECKED_COPY).tempdir_in(&paths.dir);
     let copy = copy.map_err(OpenError::io("create a directory in", &paths.dir))?;
     read_only::copy_dir(index, copy.path())?;
-    let index = index_options.open(copy.path());
-    let index = index.map_err(|error| index_open_error(paths, error))?;
-    let (meta, _) = read_index(paths, &*index)?;
+    let OpenedIndex { index, meta, .. } = open_index(paths, copy.path(), index_options)?;
     check_log_matches_index(paths, replayed, &meta)?;
     check_entries(paths, &*index, &meta, identity.id)
 }

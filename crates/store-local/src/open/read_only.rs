@@ -5,17 +5,21 @@ use std::{fs, path::Path, sync::Arc};
 use tempfile::TempDir;
 
 use super::{
-    Identity, check_index_is_free, check_kind, check_log_matches_index, format_1, incomplete, index_open_error,
-    index_options, log_key, read_index, replayed::replay_read_only, sizes,
+    Identity, OpenedIndex, check_entries, check_index_is_free, check_kind, check_log_matches_index, format_1,
+    incomplete, index_options, log_key, open_index,
+    rebuild::{copy_index, is_damaged_index},
+    replayed::replay_read_only,
+    sizes,
 };
 use crate::{
     FileCorruption, OpenError, Options, Purpose,
     checkpoint::Generations,
     clean_shutdown::{self, CleanShutdown},
-    index::Index,
+    damage::KnownDamage,
+    index::{Index, IndexOptions},
     keyspace::Sweeps,
     lock::Lock,
-    log::{LogFiles, replay},
+    log::{LogFiles, Replayed, replay},
     paths::Paths,
     space::{Ballast, Sizes},
     values::Directory,
@@ -34,6 +38,7 @@ pub(crate) struct OpenedReadOnly {
     /// The copy of the index that is read, since sled and redb write when they open one.
     pub(crate) copy: TempDir,
     pub(crate) sweeps: Sweeps,
+    pub(crate) damage: KnownDamage,
     pub(crate) replayed: Memtable,
     pub(crate) epoch: u64,
     pub(crate) directory: Directory,
@@ -63,28 +68,67 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     let copy = tempfile::Builder::new().prefix("zarrd-index-").permissions(private).tempdir();
     let copy = copy.map_err(OpenError::io("create a directory in", std::env::temp_dir()))?;
-    copy_dir(&generations.dir(), copy.path())?;
-    let index = index_options.open(copy.path());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
-    let (sweeps, replayed, epoch) = if identity.is_format_1() {
+    let copied = copy_dir(&generations.dir(), copy.path());
+    let (opened, replayed, epoch) = if identity.is_format_1() {
+        copied?;
+        let opened = open_index(&paths, copy.path(), index_options)?;
         let watermark = format_1::CommitWatermark::read(&paths)?;
-        format_1::check_index(&paths, &*index, watermark)?;
-        (Sweeps::default(), Memtable::default(), watermark.epoch)
+        format_1::check_index(&paths, &*opened.index, watermark)?;
+        (opened, Memtable::default(), watermark.epoch)
     } else {
         let key = log_key(&identity);
         let replayed = replay(&paths.log(), key)?;
-        let (meta, sweeps) = read_index(&paths, &*index)?;
-        check_log_matches_index(&paths, &replayed, &meta)?;
         let last = replayed.next_group.saturating_sub(1);
-        match clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, last)? {
-            CleanShutdown::Disagrees => super::check_entries(&paths, &*index, &meta, identity.id)?,
-            CleanShutdown::Absent => super::warn_of_copy(&lock, &paths),
-            CleanShutdown::Agrees => {}
+        let clean = clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, last)?;
+        if clean == CleanShutdown::Absent {
+            super::warn_of_copy(&lock, &paths);
         }
-        (sweeps, replay_read_only(&files, key, &replayed, meta.applied)?, replayed.epoch)
+        let open = |()| open_checked(&paths, &identity, copy.path(), &replayed, index_options, clean);
+        let opened = match copied.and_then(open) {
+            Err(error) if is_damaged_index(&paths, &error) => {
+                let rebuilt = copy.path().join("rebuilt");
+                copy_index(&paths, &identity, (&generations.dir(), &rebuilt), &replayed, index_options, error)?;
+                open_index(&paths, &rebuilt, index_options)?
+            }
+            opened => opened?,
+        };
+        let memtable = replay_read_only(&files, key, &replayed, opened.meta.applied)?;
+        (opened, memtable, replayed.epoch)
     };
+    let OpenedIndex { index, sweeps, damage, .. } = opened;
     let directory = Directory::open(&paths.values(), None).map_err(OpenError::io("open", paths.values()))?;
-    Ok(OpenedReadOnly { lock, paths, identity, sizes, files, ballast, index, copy, sweeps, replayed, epoch, directory })
+    Ok(OpenedReadOnly {
+        lock,
+        paths,
+        identity,
+        sizes,
+        files,
+        ballast,
+        index,
+        copy,
+        sweeps,
+        damage,
+        replayed,
+        epoch,
+        directory,
+    })
+}
+
+/// Opens a copy of the index, and checks it as far as `clean` asks for that.
+fn open_checked(
+    paths: &Paths,
+    identity: &Identity,
+    copy: &Path,
+    replayed: &Replayed,
+    options: IndexOptions,
+    clean: CleanShutdown,
+) -> Result<OpenedIndex, OpenError> {
+    let opened = open_index(paths, copy, options)?;
+    check_log_matches_index(paths, replayed, &opened.meta)?;
+    if clean == CleanShutdown::Disagrees {
+        check_entries(paths, &*opened.index, &opened.meta, identity.id)?;
+    }
+    Ok(opened)
 }
 
 pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<(), OpenError> {

@@ -12,8 +12,8 @@ use std::{
 
 use bytes::Bytes;
 
-use super::pages::read_part;
 use crate::{
+    index_pages::read_part,
     log::{BulkCommit, Operation, PreparedBulk, ScannedSegment, scan_segment, segment_id},
     log_key::LogKey,
     regular_file,

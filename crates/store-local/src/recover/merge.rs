@@ -11,11 +11,11 @@ use zarrd_store::{IntentId, Key};
 
 use super::{
     footers::FoundFile,
-    index_state::IndexState,
     log_scan::{LogScan, LoggedChange},
     value::{Certainty, Loss, RecoverableValue, Source},
 };
 use crate::{
+    index_pages::IndexState,
     log::{BulkCommit, Operation},
     record::{FileRef, Record},
 };

@@ -11,12 +11,8 @@
 //! that agrees with its checksum is **doubtful**: it was the value of its key once, or was uploaded and never committed.
 
 mod footers;
-mod index_state;
 mod log_scan;
 mod merge;
-mod pages;
-mod redb_pages;
-mod sled_pages;
 mod value;
 
 use std::{fs, path::Path, sync::Arc};
@@ -26,13 +22,14 @@ use futures::stream;
 use zarrd_store::{Key, Payload, StoreError};
 
 pub use self::value::{Certainty, Loss, RecoverableValue};
-use self::{index_state::IndexState, log_scan::LogScan, merge::Found, value::Source};
+use self::{log_scan::LogScan, merge::Found, value::Source};
 use crate::{
     DirectoryForm, IndexKind, OpenError,
     blocking::run_blocking,
     checkpoint::Generations,
     clean_shutdown,
     index::is_in_use,
+    index_pages::read_state,
     lock::Lock,
     log_key::LogKey,
     open::Identity,
@@ -173,11 +170,7 @@ fn read_store(paths: &Paths, identity: &Identity) -> Result<Found, OpenError> {
     if is_in_use(&main_file) {
         return Err(OpenError::Locked { dir: paths.dir.clone(), pid: None });
     }
-    let pages = match identity.index {
-        IndexKind::Sled => sled_pages::scan(&dir),
-        IndexKind::Redb => redb_pages::scan(&main_file),
-    };
-    let index = IndexState::new(pages, identity.id);
+    let index = read_state(&dir, identity.index, identity.id);
     let log: LogScan = log_scan::scan(&paths.log(), LogKey::new(identity.id, identity.secret));
     Ok(Found::new(index, log, clean_shutdown::read_state(paths), identity.id))
 }

@@ -5,20 +5,22 @@ use zarrd_store::{
 };
 
 use super::inner::StoreInner;
+use crate::view::ViewEntry;
 
 /// A page of the keys below a prefix.
 pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<KeyPage, StoreError> {
     let from = inner.page_start(ListingKind::Keys, prefix, page)?;
     let (view, _gate) = inner.views.stable()?;
+    view.check_names_below(prefix)?;
     let mut entries = view.entries(prefix, &from)?;
     let mut keys: Vec<Entry> = Vec::new();
     let mut more = false;
-    while let Some((key, record)) = entries.next()? {
+    while let Some(entry) = entries.next_entry()? {
         if keys.len() == page.limit() {
             more = true;
             break;
         }
-        keys.push(Entry { key, meta: record.meta(inner.store_id()) });
+        keys.push(inner.listed(entry));
     }
     let last = keys.last().filter(|_| more);
     let cursor = last.map(|last| inner.cursor(ListingKind::Keys, prefix, last.key.as_str()));
@@ -29,11 +31,12 @@ pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageReques
 pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<DirPage, StoreError> {
     let from = inner.page_start(ListingKind::Dir, prefix, page)?;
     let (view, _gate) = inner.views.stable()?;
+    view.check_names_below(prefix)?;
     let mut entries = view.entries(prefix, &from)?;
     let mut found = DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None };
     let mut last = String::new();
     let mut more = false;
-    while let Some((key, record)) = entries.next()? {
+    while let Some((key, record)) = entries.next_entry()? {
         if found.keys.len().saturating_add(found.prefixes.len()) == page.limit() {
             more = true;
             break;
@@ -41,7 +44,7 @@ pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) 
         let name = key.as_str().get(prefix.as_str().len()..).unwrap_or_default();
         let Some((child, _)) = name.split_once('/') else {
             key.as_str().clone_into(&mut last);
-            found.keys.push(Entry { key, meta: record.meta(inner.store_id()) });
+            found.keys.push(inner.listed((key, record)));
             continue;
         };
         last = format!("{prefix}{child}/");
@@ -59,14 +62,15 @@ pub(super) fn scan(inner: &StoreInner, scan: &Scan) -> Result<ScanPage, StoreErr
     let mut page = ScanPage::default();
     let Some(parent) = scan.parent() else { return Ok(page) };
     let (view, _gate) = inner.views.stable()?;
+    view.check_names_below(&parent)?;
     let mut entries = view.entries(&parent, &scan.start())?;
-    while let Some((key, record)) = entries.next()?.filter(|(key, _)| scan.contains(key)) {
+    while let Some((key, record)) = entries.next_entry()?.filter(|(key, _)| scan.contains(key)) {
         if page.entries.len() == scan.limit() {
             page.more = true;
             break;
         }
         let Some(folded) = scan.folded(key.as_str()) else {
-            page.entries.push(Scanned::Key(Entry { key, meta: record.meta(inner.store_id()) }));
+            page.entries.push(Scanned::Key(inner.listed((key, record))));
             continue;
         };
         entries.seek(&folded.upper_bound().unwrap_or_default())?;
@@ -76,6 +80,14 @@ pub(super) fn scan(inner: &StoreInner, scan: &Scan) -> Result<ScanPage, StoreErr
 }
 
 impl StoreInner {
+    /// The listed form of an entry.
+    pub(super) fn listed(&self, (key, record): ViewEntry) -> Entry {
+        match record {
+            Ok(record) => Entry::new(key, record.meta(self.store_id())),
+            Err(_) => Entry::damaged(key, self.store_id()),
+        }
+    }
+
     /// The first key of a page.
     pub(super) fn page_start(
         &self,

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     blocking::run_blocking,
+    damage::{damage_of, placeholder},
     error::is_missing_file,
     gc::{Pin, PinKind},
     record::{FileId, Record},
@@ -142,14 +143,20 @@ impl<'p> Pass<'p> {
             return Ok(Slice::Overtaken);
         }
         let view = View { at, ..view };
+        view.check_names_below(self.prefix)?;
         let mut entries = view.entries(self.prefix, from)?;
         loop {
             for _ in 0..ENTRIES_PER_CLOCK {
-                let Some((key, record)) = entries.next()? else {
+                let Some((key, record)) = entries.next_entry()? else {
                     return Ok(if is_current()? { Slice::Done } else { Slice::Overtaken });
                 };
-                self.files.extend(record.file().map(|file| file.id));
-                let encoded = record.encode(key.as_bytes(), self.store.store_id());
+                let encoded = match record {
+                    Ok(record) => {
+                        self.files.extend(record.file().map(|file| file.id));
+                        record.encode(key.as_bytes(), self.store.store_id())
+                    }
+                    Err(cause) => placeholder(&cause.to_string()),
+                };
                 let written = self.records.push(key.as_str(), &encoded);
                 written.map_err(|error| StoreError::io("write the records of a snapshot", error))?;
             }
@@ -163,12 +170,15 @@ impl<'p> Pass<'p> {
 
 impl Inner {
     fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.records.get(key)?.map(|record| self.decode(key, record)).transpose()
+        match self.records.get(key)? {
+            Some(record) => self.decode(key, record).map(Some),
+            None => self.store.views.now()?.check_name(key).map(|()| None),
+        }
     }
 
     fn decode(&self, key: &Key, record: bytes::Bytes) -> Result<Record, StoreError> {
-        let record = Record::decode(key.as_bytes(), record, self.store.store_id());
-        record.ok_or_else(|| StoreError::corrupt(key.clone(), crate::ValueCorruption::Record))
+        let decoded = Record::decode(key.as_bytes(), record.clone(), self.store.store_id());
+        decoded.ok_or_else(|| StoreError::corrupt(key.clone(), damage_of(&record)))
     }
 
     /// The entries of the snapshot below `prefix`, from a key on.
@@ -216,8 +226,11 @@ impl Inner {
 
     fn entry(&self, name: &str, record: bytes::Bytes) -> Result<Entry, StoreError> {
         let key = Key::parse(name).map_err(|_| unreadable())?;
-        let meta = self.decode(&key, record)?.meta(self.store.store_id());
-        Ok(Entry { key, meta })
+        let record = match self.decode(&key, record) {
+            Err(StoreError::Corrupt { cause, .. }) => Err(cause),
+            record => Ok(record?),
+        };
+        Ok(self.store.listed((key, record)))
     }
 }
 

@@ -40,7 +40,7 @@ const SNAPSHOT_BYTES: usize = 64 << 20;
 
 impl StoreInner {
     pub(super) fn start(lock: Lock, opened: Opened, options: &Options) -> io::Result<Self> {
-        let Opened { paths, identity, sizes, ballast, log, files, index, meta, sweeps, .. } = opened;
+        let Opened { paths, identity, sizes, ballast, log, files, index, meta, sweeps, damage, .. } = opened;
         let Opened { index_options, generations, replayed, epoch, directory, verify, .. } = opened;
         let start = FileId::random_start_of(epoch);
         let replayed = (!replayed.is_empty()).then(|| Arc::new(replayed));
@@ -49,6 +49,7 @@ impl StoreInner {
             frozen: replayed,
             index: Arc::clone(&index),
             sweeps: Arc::new(sweeps),
+            damage: Arc::new(damage),
         };
         let views = Arc::new(Views::new(parts, start, identity.id));
         let pins = Pins::new(options.pin_timeout, sizes.pins);
@@ -97,6 +98,7 @@ impl StoreInner {
             verify: if verify { VerifyState::Waiting } else { VerifyState::Done },
             compaction: None,
             retired: Vec::new(),
+            rebuilds: 0,
             spare_bytes,
             timers: Timers::default(),
         };
@@ -159,12 +161,18 @@ impl StoreInner {
             index,
             copy,
             sweeps,
+            damage,
             replayed,
             epoch,
             directory,
         } = opened;
-        let parts =
-            Parts { active: Arc::new(replayed), frozen: None, index: Arc::clone(&index), sweeps: Arc::new(sweeps) };
+        let parts = Parts {
+            active: Arc::new(replayed),
+            frozen: None,
+            index: Arc::clone(&index),
+            sweeps: Arc::new(sweeps),
+            damage: Arc::new(damage),
+        };
         // All numbers assigned so far are visible.
         let visible = FileId::first_of(epoch.saturating_add(1));
         let pins = Pins::new(options.pin_timeout, sizes.pins);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zarrd_store::{Key, Prefix, StoreError};
+use zarrd_store::{Corruption, Key, Prefix, StoreError};
 
 use super::{View, store_error};
 use crate::{
@@ -11,6 +11,9 @@ use crate::{
     keyspace::{FIRST_VISIBLE, Phase, Sweeps, sweep_space},
     record::Record,
 };
+
+/// A key with its record, or with the damage of the record.
+pub(crate) type ViewEntry = (Key, Result<Record, Corruption>);
 
 /// The keys of a view below a prefix, with their records.
 pub(crate) struct Entries<'v> {
@@ -60,8 +63,8 @@ impl<'v> Entries<'v> {
         &self.from
     }
 
-    /// The next entry.
-    pub(crate) fn next(&mut self) -> Result<Option<(Key, Record)>, StoreError> {
+    /// The next entry, with its record or the damage of that.
+    pub(crate) fn next_entry(&mut self) -> Result<Option<ViewEntry>, StoreError> {
         loop {
             let Some(name) = self.next_key() else { return Ok(None) };
             let mut record = None;
@@ -76,12 +79,15 @@ impl<'v> Entries<'v> {
             // Memtables and index contain only valid keys.
             let Ok(key) = Key::from_stored(name.as_bytes()) else { continue };
             let record = match (self.view.latest(&name), record) {
-                (Some(latest), _) => self.view.decode_latest(&key, latest)?,
-                (None, Some(bytes)) => Some(self.view.decode(&key, bytes)?),
-                (None, None) => None,
+                (Some(latest), _) => self.view.decode_latest(&key, latest),
+                (None, Some(bytes)) => self.view.decode(&key, bytes).map(Some),
+                (None, None) => Ok(None),
             };
-            if let Some(record) = record {
-                return Ok(Some((key, record)));
+            match record {
+                Ok(Some(record)) => return Ok(Some((key, Ok(record)))),
+                Ok(None) => {}
+                Err(StoreError::Corrupt { cause, .. }) => return Ok(Some((key, Err(cause)))),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -28,11 +28,12 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use zarrd_store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
 
 pub(crate) use self::{
-    iter::{Entries, live_below},
+    iter::{Entries, ViewEntry, live_below},
     memtable::{Latest, LatestChange, Memtable},
-    pages::PageEntry,
 };
 use crate::{
+    ValueCorruption,
+    damage::{KnownDamage, LostKeys, damage_of, gone_key, is_placeholder, lost_name},
     error::IndexFailure,
     index::{Index, IndexError},
     keyspace::{INTENTS, Phase, Sweeps, intent_key, intent_of},
@@ -46,6 +47,7 @@ pub(crate) struct Parts {
     pub(crate) frozen: Option<Arc<Memtable>>,
     pub(crate) index: Arc<dyn Index>,
     pub(crate) sweeps: Arc<Sweeps>,
+    pub(crate) damage: Arc<KnownDamage>,
 }
 
 /// Creates views for readers, and replaces their sources.
@@ -182,8 +184,53 @@ impl View {
         if let Some(latest) = self.latest(key.as_str()) {
             return self.decode_latest(key, latest);
         }
-        let found = self.parts.sweeps.get(&*self.parts.index, key.as_bytes()).map_err(store_error)?;
-        found.map(|bytes| self.decode(key, bytes)).transpose()
+        let found = self.parts.sweeps.get(&*self.parts.index, key.as_bytes());
+        match found.map_err(|error| key_error(key, error))? {
+            Some(bytes) => self.decode(key, bytes).map(Some),
+            None => self.check_name(key).map(|()| None),
+        }
+    }
+
+    /// Fails if a key without a record may be among those whose names are lost.
+    pub(crate) fn check_name(&self, key: &Key) -> Result<(), StoreError> {
+        for lost in self.parts.damage.of_key(key) {
+            if self.has_placeholder(lost)? && !self.is_gone(key.as_str())? {
+                return Err(StoreError::Corrupt { key: key.clone(), cause: lost_name(lost) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails with the key of a placeholder if keys below a prefix may be lost, and that placeholder is not below it.
+    pub(crate) fn check_names_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
+        for lost in self.parts.damage.below(prefix).filter(|lost| !prefix.contains(&lost.placeholder)) {
+            let mut tables = [Some(&self.parts.active), self.parts.frozen.as_ref()].into_iter().flatten();
+            let is_erased = tables.any(|table| table.erased_above(prefix.as_str(), self.at).is_some());
+            if !is_erased && self.has_placeholder(lost)? && !self.is_gone(prefix.as_str())? {
+                return Err(StoreError::Corrupt { key: lost.placeholder.clone(), cause: lost_name(lost) });
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the placeholder of lost keys was neither erased nor set.
+    fn has_placeholder(&self, lost: &LostKeys) -> Result<bool, StoreError> {
+        if self.latest(lost.placeholder.as_str()).is_some() {
+            return Ok(false);
+        }
+        let found = self.parts.sweeps.get(&*self.parts.index, lost.placeholder.as_bytes()).map_err(store_error)?;
+        Ok(found.is_some_and(|entry| is_placeholder(&entry)))
+    }
+
+    /// True if a key or prefix, or one above it, was erased since names were lost.
+    fn is_gone(&self, name: &str) -> Result<bool, StoreError> {
+        let above = name.match_indices('/').filter_map(|(at, _)| name.get(..=at));
+        for name in [""].into_iter().chain(above).chain([name]) {
+            if self.parts.index.get(&gone_key(name.as_bytes())).map_err(store_error)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The entries below a prefix, from a key on.
@@ -193,7 +240,10 @@ impl View {
 
     /// The first key below a prefix.
     pub(crate) fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
-        Ok(self.entries(prefix, prefix.as_str())?.next()?.map(|(key, _)| key))
+        match self.entries(prefix, prefix.as_str())?.next_entry()? {
+            Some((key, _)) => Ok(Some(key)),
+            None => self.check_names_below(prefix).map(|()| None),
+        }
     }
 
     /// True if an intent exists.
@@ -251,8 +301,8 @@ impl View {
     }
 
     pub(crate) fn decode(&self, key: &Key, bytes: Bytes) -> Result<Record, StoreError> {
-        let record = Record::decode(key.as_bytes(), bytes, self.store_id);
-        record.ok_or_else(|| StoreError::corrupt(key.clone(), crate::ValueCorruption::Record))
+        let record = Record::decode(key.as_bytes(), bytes.clone(), self.store_id);
+        record.ok_or_else(|| StoreError::corrupt(key.clone(), damage_of(&bytes)))
     }
 }
 
@@ -268,6 +318,14 @@ pub(crate) const INDEX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The error of an index that is opened again, because it ran out of space.
 pub(crate) fn index_unavailable() -> StoreError {
     StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) }
+}
+
+/// The error of an index that cannot look up a key.
+fn key_error(key: &Key, error: IndexError) -> StoreError {
+    match error {
+        error if error.is_damage() => StoreError::corrupt(key.clone(), ValueCorruption::Index(error.into())),
+        error => store_error(error).at(key.as_str()),
+    }
 }
 
 pub(crate) fn store_error(error: IndexError) -> StoreError {

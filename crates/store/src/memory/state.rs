@@ -117,7 +117,7 @@ impl State {
                 }
                 None => {
                     from = format!("{key}\0");
-                    page.entries.push(Scanned::Key(Entry { key: key.clone(), meta: stored.meta.clone() }));
+                    page.entries.push(Scanned::Key(Entry::new(key.clone(), stored.meta.clone())));
                 }
             }
         }
@@ -134,7 +134,7 @@ impl State {
         let (key, stored) = self.below(prefix, from).next()?;
         let deeper = prefix.strip(key).and_then(|rest| rest.split_once('/'));
         let Some((name, _)) = deeper else {
-            return Some(Child::Key(Entry { key: key.clone(), meta: stored.meta.clone() }));
+            return Some(Child::Key(Entry::new(key.clone(), stored.meta.clone())));
         };
         Prefix::parse(&format!("{prefix}{name}/")).ok().map(Child::Prefix)
     }

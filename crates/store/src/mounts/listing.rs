@@ -238,7 +238,7 @@ impl Mount {
 
     fn entry(&self, entry: &Entry) -> Option<Entry> {
         let key: Key = self.prefix.join(entry.key.as_str()).ok()?;
-        Some(Entry { key, meta: entry.meta.clone() })
+        Some(Entry { key, ..entry.clone() })
     }
 
     fn outer_prefix(&self, prefix: &Prefix) -> Option<Prefix> {

@@ -31,6 +31,11 @@ pub enum Resource<'r> {
         /// The media type of its value.
         content_type: &'r HeaderValue,
     },
+    /// A key whose value is damaged, so that nothing is known of it.
+    Damaged {
+        /// The key.
+        key: &'r str,
+    },
     /// A prefix with keys below it, or the root.
     Collection {
         /// The prefix.
@@ -38,6 +43,16 @@ pub enum Resource<'r> {
         /// The time of a change.
         modified: SystemTime,
     },
+}
+
+impl Resource<'_> {
+    fn has(&self, property: Property) -> bool {
+        match self {
+            Self::Value { .. } => true,
+            Self::Damaged { .. } => property == Property::ResourceType,
+            Self::Collection { .. } => property.is_of_collections(),
+        }
+    }
 }
 
 /// Writes responses with the properties that a request asks for.
@@ -80,7 +95,7 @@ impl Multistatus {
     /// Appends the response of a resource.
     pub fn write(&self, out: &mut String, resource: &Resource<'_>) {
         let name = match resource {
-            Resource::Value { key, .. } => key,
+            Resource::Value { key, .. } | Resource::Damaged { key } => key,
             Resource::Collection { prefix, .. } => prefix,
         };
         // Writing to memory cannot fail.
@@ -89,9 +104,7 @@ impl Multistatus {
             Propfind::All | Propfind::Names => Property::ALL.to_vec(),
             Propfind::Named { known, .. } => known.clone(),
         };
-        let is_collection = matches!(resource, Resource::Collection { .. });
-        let (found, lacking): (Vec<_>, Vec<_>) =
-            properties.into_iter().partition(|property| !is_collection || property.is_of_collections());
+        let (found, lacking): (Vec<_>, Vec<_>) = properties.into_iter().partition(|property| resource.has(*property));
         if !found.is_empty() {
             out.push_str("<D:propstat><D:prop>");
             for property in found {
@@ -220,6 +233,22 @@ mod tests {
              <D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>\
              </D:response>\n";
         assert_eq!(written("", "/l'x/store/").replace("&apos;", "'"), expected);
+    }
+
+    #[test]
+    fn damaged_values_have_no_properties_but_their_type() {
+        let writer = |request: &str| {
+            let request = Propfind::parse(request.as_bytes()).unwrap();
+            let mut out = String::new();
+            let writer = Multistatus::new("/".to_owned(), request, SystemTime::UNIX_EPOCH);
+            writer.write(&mut out, &Resource::Damaged { key: "a/b" });
+            out
+        };
+        let all = "<D:response><D:href>/a/b</D:href><D:propstat><D:prop><D:resourcetype/></D:prop>\
+             <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>\n";
+        assert_eq!(writer(""), all);
+        let named = writer("<propfind xmlns='DAV:'><prop><getetag/></prop></propfind>");
+        assert!(named.contains("<D:prop><D:getetag/></D:prop><D:status>HTTP/1.1 404"), "{named}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod damage;
 mod sample;
+mod served;
 
 use std::{collections::BTreeMap, fs, path::Path};
 

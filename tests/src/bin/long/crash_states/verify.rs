@@ -8,11 +8,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::TryStreamExt;
 use zarrd_store::{
     KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, TransactionalStore,
     WriteableStore,
 };
-use zarrd_store_local::{IndexKind, LocalStore};
+use zarrd_store_local::{Certainty, IndexKind, LocalStore, Recovery};
 
 use crate::crash_states::{
     history::KeyState,
@@ -56,6 +57,8 @@ pub(crate) fn run(index: &str, keys: &str) -> ExitCode {
 
 async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
     let mut outcome = Outcome::default();
+    // Nothing is written for that, so the store is opened in the same state.
+    let recovered = Recovered::read(dir).await;
     let store = match LocalStore::open(dir, options(index, Sizes::Small)).await {
         Ok(store) => store,
         Err(error) => {
@@ -67,10 +70,52 @@ async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
         }
     };
     outcome.found = outcome.read(&store, keys).await;
+    let recovered = recovered.and_then(|recovered| recovered.agrees_with(&outcome.found));
+    outcome.problems.extend(recovered.err().map(|problem| format!("recovering: {problem}")));
     if let Err(problem) = outcome.check_and_reopen(store, dir, index, keys).await {
         outcome.problems.push(problem);
     }
     outcome
+}
+
+/// What can be recovered of a state.
+struct Recovered {
+    recovery: Recovery,
+    /// The certain values.
+    certain: BTreeMap<String, KeyState>,
+}
+
+impl Recovered {
+    async fn read(dir: &Path) -> Result<Self, String> {
+        let recovery = Recovery::open(dir).await.map_err(|error| format!("{error:?}"))?;
+        let mut certain = BTreeMap::new();
+        for found in recovery.values().iter().filter(|found| found.certainty == Certainty::Certain) {
+            let name = found.key.as_str();
+            let payload = recovery.read(found).await.map_err(|error| format!("{name}: {error:?}"))?;
+            let parts: Vec<Bytes> = payload.stream.try_collect().await.map_err(|error| format!("{name}: {error:?}"))?;
+            certain.insert(name.to_owned(), state_of(&parts.concat(), name)?);
+        }
+        Ok(Self { recovery, certain })
+    }
+
+    /// Fails if a certain value is not the one that the store has, or if one of the store's is neither recovered nor named.
+    fn agrees_with(&self, found: &BTreeMap<String, KeyState>) -> Result<(), String> {
+        for (name, state) in found.iter().filter(|(name, _)| !name.starts_with(INTENTS)) {
+            match self.certain.get(name) {
+                Some(certain) if certain == state => {}
+                Some(certain) => return Err(format!("{name} is {state:?}, and {certain:?} is said to be certain")),
+                None if state.is_none() || self.names(name) => {}
+                None => return Err(format!("{name} is neither recovered nor named")),
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a value is doubtful, or known to be lost.
+    fn names(&self, name: &str) -> bool {
+        self.recovery.values().iter().any(|value| value.key.as_str() == name)
+            || self.recovery.losses().iter().any(|loss| loss.concerns(name))
+    }
 }
 
 impl Outcome {
@@ -183,6 +228,11 @@ impl Outcome {
 
 async fn get(store: &LocalStore, name: &str) -> Result<KeyState, String> {
     let Some(bytes) = bytes(store, name).await? else { return Ok(None) };
+    state_of(&bytes, name)
+}
+
+/// The state of a key with these bytes.
+fn state_of(bytes: &[u8], name: &str) -> Result<KeyState, String> {
     let id = u64::from_be_bytes(*bytes.first_chunk::<8>().ok_or("a value without an id")?);
     let len = bytes.len() as u32;
     if bytes == value(id, name, len) { Ok(Some((id, len))) } else { Err(format!("other bytes than {id} has")) }

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -50,6 +51,8 @@ pub(crate) fn options(index: IndexKind, sizes: Sizes) -> Options {
         reserve_bytes: Some(0),
         commit_buffer_bytes: Some(64 << 10),
         segment_bytes: Some(64 << 10),
+        // Its file is one of those that a crash leaves in any state.
+        scrub: Some(Duration::from_secs(1)),
         ..Options::new(index)
     };
     match sizes {

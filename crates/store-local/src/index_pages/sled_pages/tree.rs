@@ -149,7 +149,8 @@ impl Pages {
         // A batch that is not complete never counted, and what follows it neither.
         self.batch = None;
         let chain = self.chain();
-        let mut found = IndexPages { entries: std::mem::take(&mut self.damaged), lost: self.lost() };
+        let lost = self.lost();
+        let mut found = IndexPages { entries: std::mem::take(&mut self.damaged), lost, is_uncertain: chain.is_none() };
         let overlapping = if chain.is_some() { HashSet::new() } else { self.overlapping() };
         if chain.is_none() {
             found.lost.extend(self.holes());
@@ -158,6 +159,7 @@ impl Pages {
         for number in live {
             let Some(page) = self.pages.get(&number) else { continue };
             let current = self.is_current(number, page) && !overlapping.contains(&number);
+            found.is_uncertain |= !current && !self.gaps.iter().any(|gap| gap.page == Some(number));
             found.entries.extend(page.entries(current));
         }
         if !found.lost.is_empty() {

@@ -7,46 +7,68 @@ use zarrd_store::Key;
 
 use super::pages::{IndexPages, LostRange, ScannedEntry};
 use crate::{
+    damage::{GONE, LOST, LostKeys, is_placeholder},
     keyspace::{INTENTS, META_KEY, Meta, SWEEP, Sweeps, fingerprint, is_internal, logical_key},
     record::Record,
 };
 
 /// The records of an index, and how far they are known to be the last ones.
 #[derive(Default)]
-pub(super) struct IndexState {
-    pub(super) records: BTreeMap<Key, IndexRecord>,
+pub(crate) struct IndexState {
+    pub(crate) records: BTreeMap<Key, IndexRecord>,
     /// The keys whose records are damaged.
-    pub(super) damaged: Vec<Key>,
-    pub(super) lost: Vec<LostRange>,
+    pub(crate) damaged: Vec<Key>,
+    pub(crate) lost: Vec<LostRange>,
     /// The last commit group that the index has completely; `None` if that is unknown.
-    pub(super) applied: Option<u64>,
+    pub(crate) applied: Option<u64>,
     /// The latest epoch of a record.
-    pub(super) epoch: u64,
+    pub(crate) epoch: u64,
     /// The number of intents.
-    pub(super) intents: u64,
+    pub(crate) intents: u64,
 }
 
 /// A record in an index.
-pub(super) struct IndexRecord {
-    pub(super) record: Record,
+pub(crate) struct IndexRecord {
+    pub(crate) record: Record,
     /// True if it is the last one of its key up to the commit group that the index has.
-    pub(super) current: bool,
+    pub(crate) current: bool,
 }
 
 /// The newest record of a physical key.
-struct Newest {
-    entry: ScannedEntry,
-    record: Record,
+pub(crate) struct Newest {
+    pub(crate) entry: ScannedEntry,
+    pub(crate) record: Record,
 }
 
-impl IndexState {
+/// The entries of an index, of which physical keys are not resolved yet.
+pub(crate) struct Decoded {
+    /// The newest records.
+    pub(crate) newest: HashMap<Bytes, Newest>,
+    /// The physical keys of damaged records.
+    pub(crate) damaged: BTreeSet<Bytes>,
+    /// Current entries of the damage that is known already.
+    pub(crate) known_damage: BTreeMap<Bytes, Bytes>,
+    pub(crate) sweeps: Sweeps,
+    pub(crate) lost: Vec<LostRange>,
+    /// True if the entries are all that the metadata entry counts.
+    pub(crate) is_whole: bool,
+    /// The last commit group that the index has completely; `None` if that is unknown.
+    pub(crate) applied: Option<u64>,
+    /// The number of entries according to the metadata entry.
+    pub(crate) counted: u64,
+}
+
+impl Decoded {
     /// Decodes entries. Of several records of a key the one with the highest commit counts.
-    pub(super) fn new(pages: IndexPages, store_id: u64) -> Self {
-        let IndexPages { entries, mut lost } = pages;
+    pub(crate) fn new(entries: Vec<ScannedEntry>, mut lost: Vec<LostRange>, store_id: u64) -> Self {
         let (mut meta, mut sweeps, mut internal_is_current) = (None, Sweeps::default(), true);
         let mut newest: HashMap<Bytes, Newest> = HashMap::new();
-        let mut damaged = BTreeSet::new();
+        let (mut damaged, mut known_damage) = (BTreeSet::new(), BTreeMap::new());
         for entry in entries {
+            if entry.key.starts_with(LOST) || entry.key.starts_with(GONE) {
+                known_damage.extend(entry.current.then_some((entry.key, entry.value)));
+                continue;
+            }
             if is_internal(&entry.key) {
                 internal_is_current &= entry.current;
                 add_internal(&entry, &mut meta, &mut sweeps);
@@ -54,18 +76,42 @@ impl IndexState {
             }
             match Record::decode(logical_key(&entry.key), entry.value.clone(), store_id) {
                 Some(record) => add_newest(&mut newest, Newest { entry, record }),
-                None => _ = damaged.insert(entry.key),
+                None => {
+                    if entry.current && is_placeholder(&entry.value) {
+                        known_damage.insert(entry.key.clone(), entry.value);
+                    }
+                    damaged.insert(entry.key);
+                }
             }
         }
-        let is_whole = meta.as_ref().is_some_and(|(meta, _)| make_whole(&mut newest, meta));
+        let placeholders = || known_damage.iter().filter(|(key, _)| !is_internal(key));
+        let is_whole = meta.as_ref().is_some_and(|(meta, _)| make_whole(&mut newest, placeholders(), meta));
         if is_whole {
             lost.clear();
-            damaged.clear();
+            damaged.retain(|key| known_damage.contains_key(key));
         }
         let knows_sweeps =
             is_whole || internal_is_current && !lost.iter().any(|range| is_part(range) && range.contains(SWEEP));
+        let counted = meta.as_ref().map_or(0, |(meta, _)| meta.entries);
         let applied = meta.filter(|(_, current)| is_whole || *current && knows_sweeps).map(|(meta, _)| meta.applied);
+        Self { newest, damaged, known_damage, sweeps, lost, is_whole, applied, counted }
+    }
+}
+
+impl IndexState {
+    /// Resolves the keys of entries.
+    pub(crate) fn new(pages: IndexPages, store_id: u64) -> Self {
+        let Decoded { newest, damaged, known_damage, sweeps, lost, is_whole, applied, .. } =
+            Decoded::new(pages.entries, pages.lost, store_id);
         let mut state = Self { lost, applied, ..Self::default() };
+        // Names that were lost before are so still.
+        state.lost.extend(
+            known_damage.iter().filter_map(|(key, value)| LostKeys::decode(key, value)).map(|lost| LostRange {
+                from: lost.from,
+                to: lost.to,
+                place: "index: an earlier damage".to_owned(),
+            }),
+        );
         state.add_records(newest, &sweeps, is_whole, applied.is_some());
         state.add_damaged(damaged.into_iter());
         state
@@ -101,7 +147,7 @@ impl IndexState {
 }
 
 /// True if the range is not the whole of the index.
-fn is_part(range: &LostRange) -> bool {
+pub(crate) fn is_part(range: &LostRange) -> bool {
     !range.from.is_empty() || range.to.is_some()
 }
 
@@ -132,8 +178,15 @@ fn add_newest(newest: &mut HashMap<Bytes, Newest>, found: Newest) {
 
 /// True if the entries are those that the metadata entry counts, whatever pages they are from. One that is not current
 /// may be removed for that: it was erased, and an old page still has it.
-fn make_whole(newest: &mut HashMap<Bytes, Newest>, meta: &Meta) -> bool {
+fn make_whole<'p>(
+    newest: &mut HashMap<Bytes, Newest>,
+    placeholders: impl Iterator<Item = (&'p Bytes, &'p Bytes)>,
+    meta: &Meta,
+) -> bool {
     let mut counted = Meta::default();
+    for (key, value) in placeholders {
+        counted.add(key, value);
+    }
     for (key, found) in newest.iter() {
         counted.add(key, &found.entry.value);
     }
@@ -180,7 +233,7 @@ mod tests {
     }
 
     fn state(entries: Vec<ScannedEntry>) -> IndexState {
-        IndexState::new(IndexPages { entries, lost: vec![LostRange::all("index: a page")] }, STORE)
+        IndexState::new(IndexPages { entries, lost: vec![LostRange::all("index: a page")], is_uncertain: true }, STORE)
     }
 
     fn commits(state: &IndexState) -> Vec<(&str, u64)> {
@@ -203,7 +256,7 @@ mod tests {
         }
         let mut entries = vec![meta(9, 7), entry(b"b", 4, false), entry(b"c", 8, true)];
         entries.extend(damaged);
-        let pages = IndexPages { entries, lost: Vec::new() };
+        let pages = IndexPages { entries, ..IndexPages::default() };
         let found = IndexState::new(pages, STORE);
         let named: Vec<&str> = found.damaged.iter().map(Key::as_str).collect();
         assert_eq!((found.applied, named), (Some(9), vec!["a", "b"]));

@@ -6,53 +6,55 @@ use bytes::Bytes;
 
 /// An entry of an index, as one of its pages has it. Its record has a checksum of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ScannedEntry {
+pub(crate) struct ScannedEntry {
     /// The physical key.
-    pub(super) key: Bytes,
-    pub(super) value: Bytes,
+    pub(crate) key: Bytes,
+    pub(crate) value: Bytes,
     /// True if the page is proven to be the current one, with all of its changes.
-    pub(super) current: bool,
+    pub(crate) current: bool,
 }
 
 /// Keys that a damaged part of an index may have had: from the first one on, and before the second one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LostRange {
-    pub(super) from: Bytes,
+pub(crate) struct LostRange {
+    pub(crate) from: Bytes,
     /// `None` up to the last key.
-    pub(super) to: Option<Bytes>,
+    pub(crate) to: Option<Bytes>,
     /// The damaged place, in words.
-    pub(super) place: String,
+    pub(crate) place: String,
 }
 
 /// The entries of an index, as far as its pages can be read.
 #[derive(Debug, Default)]
-pub(super) struct IndexPages {
-    pub(super) entries: Vec<ScannedEntry>,
-    pub(super) lost: Vec<LostRange>,
+pub(crate) struct IndexPages {
+    pub(crate) entries: Vec<ScannedEntry>,
+    pub(crate) lost: Vec<LostRange>,
+    /// True if entries outside of the lost ranges may be missing, or are of pages that are not proven to be current.
+    pub(crate) is_uncertain: bool,
 }
 
 impl LostRange {
     /// Every key.
-    pub(super) fn all(place: impl Into<String>) -> Self {
+    pub(crate) fn all(place: impl Into<String>) -> Self {
         Self { from: Bytes::new(), to: None, place: place.into() }
     }
 
     /// True if the range contains a key.
-    pub(super) fn contains(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         &*self.from <= key && self.to.as_ref().is_none_or(|to| key < &**to)
     }
 }
 
 /// A part of a file.
-pub(super) struct Part {
+pub(crate) struct Part {
     /// The bytes; what does not exist or cannot be read is zero.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The last error.
-    pub(super) error: Option<io::Error>,
+    pub(crate) error: Option<io::Error>,
 }
 
 /// Reads a part of a file, page by page if it cannot be read as a whole.
-pub(super) fn read_part(file: &File, offset: u64, len: usize) -> Part {
+pub(crate) fn read_part(file: &File, offset: u64, len: usize) -> Part {
     const STEP: usize = 4096;
     let mut bytes = vec![0; len];
     if file.read_exact_at(&mut bytes, offset).is_ok() {
@@ -86,6 +88,6 @@ fn read_to_end(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result
     Ok(())
 }
 
-pub(super) fn to_usize(number: u64) -> usize {
+pub(crate) fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,0 +1,35 @@
+//! The pages of an index that may be damaged, read without its library, which refuses such a file as a whole.
+
+mod index_state;
+mod pages;
+mod rebuilt;
+mod redb_pages;
+mod sled_pages;
+
+use std::path::Path;
+
+use self::pages::IndexPages;
+pub(crate) use self::{
+    index_state::IndexState,
+    pages::read_part,
+    rebuilt::RebuiltIndex,
+};
+use crate::IndexKind;
+
+/// The records of the index in a directory, and how far they are known to be the last ones.
+pub(crate) fn read_state(dir: &Path, kind: IndexKind, store_id: u64) -> IndexState {
+    IndexState::new(scan(dir, kind), store_id)
+}
+
+/// The certain entries of the index in a directory. `None` unless everything outside of damaged pages, whose bounds are known,
+/// is proven to be the state after one commit group.
+pub(crate) fn rebuild(dir: &Path, kind: IndexKind, store_id: u64) -> Option<RebuiltIndex> {
+    RebuiltIndex::of(scan(dir, kind), store_id)
+}
+
+fn scan(dir: &Path, kind: IndexKind) -> IndexPages {
+    match kind {
+        IndexKind::Sled => sled_pages::scan(dir),
+        IndexKind::Redb => redb_pages::scan(&dir.join(kind.main_file())),
+    }
+}
