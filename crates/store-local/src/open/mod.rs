@@ -33,6 +33,7 @@ use crate::{
     clean_shutdown::{self, CleanShutdown},
     damage::KnownDamage,
     index::{Index, IndexError, IndexOptions, is_in_use},
+    index_pages::rebuild,
     keyspace::{Meta, Sweeps},
     lock::{Lock, Origin},
     log::{Log, LogFiles, LogStart, Replayed, replay},
@@ -268,16 +269,29 @@ fn check_log_matches_index(paths: &Paths, replayed: &Replayed, meta: &Meta) -> R
 fn check_copy(
     paths: &Paths,
     identity: &Identity,
-    index: &Path,
+    index_dir: &Path,
     replayed: &Replayed,
     index_options: IndexOptions,
 ) -> Result<(), OpenError> {
     let copy = tempfile::Builder::new().prefix(CHECKED_COPY).tempdir_in(&paths.dir);
     let copy = copy.map_err(OpenError::io("create a directory in", &paths.dir))?;
-    read_only::copy_dir(index, copy.path())?;
+    read_only::copy_dir(index_dir, copy.path())?;
     let OpenedIndex { index, meta, .. } = open_index(paths, copy.path(), index_options)?;
     check_log_matches_index(paths, replayed, &meta)?;
-    check_entries(paths, &*index, &meta, identity.id)
+    check_entries(paths, &*index, &meta, identity.id)?;
+    check_is_last_state(paths, identity, index_dir, &meta)
+}
+
+/// Rejects an index that its library opens in an earlier state than the store was closed in, if the last one can be rebuilt.
+fn check_is_last_state(paths: &Paths, identity: &Identity, index: &Path, meta: &Meta) -> Result<(), OpenError> {
+    let last = clean_shutdown::read_state(paths).map(|(_, applied)| applied).filter(|last| *last > meta.applied);
+    let Some(last) = last else { return Ok(()) };
+    match rebuild(index, identity.index, identity.id) {
+        Some(rebuilt) if rebuilt.applied == last => {
+            Err(OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reads all entries of the index and compares them with its metadata.

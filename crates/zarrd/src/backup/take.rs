@@ -155,7 +155,7 @@ impl Taking<'_> {
 
     async fn store_value(&self, entry: Entry, known: Option<BackedUp>) -> Result<Outcome, BackupError> {
         let counters = self.progress.counters();
-        let Entry { key, meta } = entry;
+        let Entry { key, meta, .. } = entry;
         if let Some(known) = known.filter(|known| known.value.is_some() || self.pool.has(known)) {
             counters.keys.fetch_add(1, Ordering::Relaxed);
             return Ok(Outcome::Stored(known, Origin::Earlier));

@@ -130,12 +130,6 @@ impl Damage {
         Self::Bytes { file, offset, bytes: vec![0; 4096], kind: "page" }
     }
 
-    /// Some bytes of a value in a full leaf of a redb index, of which redb notices nothing.
-    pub(super) fn values_of_redb(dir: &Path) -> Self {
-        let Self::Bytes { file, offset, .. } = Self::leaf_of_redb(dir) else { unreachable!() };
-        Self::Bytes { file, offset: offset + 3000, bytes: vec![0x5A; 40], kind: "sector" }
-    }
-
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Bit { .. } => "bit",
