@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fmt::Debug,
     time::{Duration, Instant},
 };
@@ -18,7 +19,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use crate::{
     disk::SmallDisk,
     generated::Generated,
-    server::{Ended, Launch, Server},
+    server::{Ended, Launch, Server, zarrd_with},
 };
 
 /// The configuration of a run.
@@ -130,7 +131,7 @@ impl Run<'_> {
         self.report.starts.1 += u32::from(free < MIN_FREE_AT_START);
         self.history.push(format!("start with {free} bytes free"));
         let store = format!("{}:{}", self.plan.index, self.disk.store().display());
-        match Launch::of(store).try_start() {
+        match Launch::of(store).arg("--scrub=1s").try_start() {
             Ok(server) => self.server = Some(server),
             Err(ended) => self.record_error(format!("does not start with {free} bytes free: {ended:?}")),
         }
@@ -146,6 +147,17 @@ impl Run<'_> {
         // A store that cannot be closed reports it, and opens next time.
         if code != Some(0) && !stderr.contains("out of") && !stderr.contains("space") {
             self.record_error(format!("does not stop with {free} bytes free: {code:?}: {stderr}"));
+        }
+        self.recover();
+    }
+
+    /// Recovers the store into a directory elsewhere. Nothing of it is doubtful or lost, however full its disk is.
+    fn recover(&mut self) {
+        let to = tempfile::tempdir().expect("a directory");
+        let ended =
+            zarrd_with([OsStr::new("recover"), self.disk.store().as_os_str(), to.path().join("to").as_os_str()]);
+        if ended.code != Some(0) {
+            self.record_error(format!("is not recovered: {ended:?}"));
         }
     }
 

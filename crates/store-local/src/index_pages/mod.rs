@@ -9,11 +9,7 @@ mod sled_pages;
 use std::path::Path;
 
 use self::pages::IndexPages;
-pub(crate) use self::{
-    index_state::IndexState,
-    pages::read_part,
-    rebuilt::RebuiltIndex,
-};
+pub(crate) use self::{index_state::IndexState, pages::read_part, rebuilt::RebuiltIndex};
 use crate::IndexKind;
 
 /// The records of the index in a directory, and how far they are known to be the last ones.

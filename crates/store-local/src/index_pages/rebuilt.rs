@@ -169,8 +169,77 @@ fn directory_of(text: &[u8]) -> Prefix {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use zarrd_store::Attributes;
 
     use super::*;
+    use crate::{
+        damage::is_placeholder,
+        index_pages::pages::ScannedEntry,
+        keyspace::{META_KEY, Meta},
+        record::{Location, Record},
+    };
+
+    const STORE: u64 = 42;
+
+    fn entry(key: &str, commit: u64, current: bool) -> ScannedEntry {
+        let location = Location::Inline(Bytes::from_static(b"value"));
+        let record = Record { commit, modified: 1, attributes: Attributes::NONE, location };
+        let key = Bytes::copy_from_slice(key.as_bytes());
+        ScannedEntry { value: record.encode(&key, STORE), key, current }
+    }
+
+    /// A metadata entry that counts some entries.
+    fn meta(counted: &[ScannedEntry]) -> ScannedEntry {
+        let mut meta = Meta { applied: 9, ..Meta::default() };
+        counted.iter().for_each(|entry| meta.add(&entry.key, &entry.value));
+        ScannedEntry { key: Bytes::from_static(META_KEY), value: meta.encode(), current: true }
+    }
+
+    fn rebuilt(meta: ScannedEntry, mut entries: Vec<ScannedEntry>, lost: Option<(&str, &str)>) -> Option<RebuiltIndex> {
+        entries.push(meta);
+        let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        let range =
+            |(from, to)| LostRange { from: bytes(from), to: Some(bytes(to)), place: "index: a page".to_owned() };
+        let pages = IndexPages { entries, lost: lost.map(range).into_iter().collect(), is_uncertain: false };
+        RebuiltIndex::of(pages, STORE)
+    }
+
+    #[test]
+    fn entries_that_no_damaged_page_explains_are_refused() {
+        let all = [entry("a", 1, true), entry("b", 2, true), entry("c", 3, true)];
+        assert!(rebuilt(meta(&all), all.to_vec(), None).is_some_and(|whole| whole.lost_records == 0));
+        // One is missing, one is stale, one is foreign.
+        assert!(rebuilt(meta(&all), all[..2].to_vec(), None).is_none());
+        let stale = vec![entry("a", 1, true), entry("b", 1, true), entry("c", 3, true)];
+        assert!(rebuilt(meta(&all), stale, None).is_none());
+        let foreign = [all.as_slice(), &[entry("d", 4, true)]].concat();
+        assert!(rebuilt(meta(&all), foreign.clone(), None).is_none());
+        assert!(rebuilt(meta(&all), foreign, Some(("e", "f"))).is_none());
+        // Part of the index's own entries are lost, or all of it.
+        assert!(rebuilt(meta(&all), all[1..].to_vec(), Some(("", "b"))).is_none());
+    }
+
+    #[test]
+    fn records_of_a_lost_page_have_placeholders_and_others_stay() {
+        let all = [entry("a/1", 1, true), entry("a/2", 2, false), entry("b", 3, true)];
+        let counted = [all[0].clone(), entry("a/2", 5, true), all[2].clone()];
+        let found = rebuilt(meta(&counted), all.to_vec(), Some(("a/15", "a/5"))).unwrap();
+        assert_eq!((found.applied, found.lost_records, found.lost_ranges), (9, 1, 1));
+        let value = |key: &str| found.entries.get(key.as_bytes()).unwrap();
+        assert!(is_placeholder(value("a/2")), "its last record is not known");
+        assert_eq!((value("a/1"), value("b")), (&all[0].value, &all[2].value));
+        let marked = found.entries.keys().filter(|key| key.starts_with(b"a/damaged-keys-")).count();
+        assert_eq!(marked, 1, "{found:?}");
+    }
+
+    #[test]
+    fn damaged_record_in_a_current_page_has_a_placeholder() {
+        let all = [entry("a", 1, true), entry("b", 2, true)];
+        let mut damaged = all.to_vec();
+        damaged[1].value = Bytes::from_static(b"noise, longer than a checksum");
+        let found = rebuilt(meta(&all), damaged, None).unwrap();
+        assert!(is_placeholder(&found.entries[b"b".as_slice()]) && found.lost_records == 1);
+    }
 
     fn shown(from: &str, to: Option<&str>) -> Vec<String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 use tempfile::TempDir;
 
 use super::{
-    Identity, OpenedIndex, check_entries, check_index_is_free, check_is_last_state, check_kind, check_log_matches_index, format_1,
-    incomplete, index_options, log_key, open_index,
+    Identity, OpenedIndex, check_entries, check_index_is_free, check_is_last_state, check_kind,
+    check_log_matches_index, format_1, incomplete, index_options, log_key, open_index,
     rebuild::{copy_index, is_damaged_index},
     replayed::replay_read_only,
     sizes,
@@ -83,7 +83,8 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         if clean == CleanShutdown::Absent {
             super::warn_of_copy(&lock, &paths);
         }
-        let open = |()| open_checked(&paths, &identity, (&generations.dir(), copy.path()), &replayed, index_options, clean);
+        let open =
+            |()| open_checked(&paths, &identity, (&generations.dir(), copy.path()), &replayed, index_options, clean);
         let opened = match copied.and_then(open) {
             Err(error) if is_damaged_index(&paths, &error) => {
                 let rebuilt = copy.path().join("rebuilt");

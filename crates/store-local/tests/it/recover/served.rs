@@ -244,6 +244,31 @@ async fn damaged_page_costs_what_is_on_it_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn swapped_pages_are_found_although_no_entry_is_missing() {
+    let sample = Sample::create(IndexKind::Redb, Ending::Closed, 500).await;
+    // The pages of two small values, as they are in the tree and as they were before.
+    let (one, other) = ("lab/array1/c/3/82", "bulk/255");
+    let file = sample.dir.path().join("index/index.redb");
+    let bytes = fs::read(&file).unwrap();
+    let pages = |name: &str| {
+        let has = |page: &[u8]| page[0] == 1 && page.windows(name.len()).any(|window| window == name.as_bytes());
+        let places = bytes.chunks_exact(4096).enumerate().filter(|(_, page)| has(page));
+        places.map(|(number, _)| number as u64 * 4096).collect::<Vec<_>>()
+    };
+    for one in pages(one) {
+        for other in pages(other).into_iter().filter(|other| *other != one) {
+            let swapped =
+                |dir: &Path| Damage::SwappedPages { file: dir.join("index/index.redb"), offsets: [one, other] };
+            let (dir, _) = damaged_copy(&sample, swapped);
+            let store = open(dir.path(), IndexKind::Redb).await.unwrap();
+            let served = served(&store, &sample.model).await;
+            assert!(served.wrong.is_empty(), "{one} {other}: {:?}", served.wrong);
+            store.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn erased_prefix_ends_the_damage_below_it() {
     let sample = Sample::create(IndexKind::Redb, Ending::Closed, 500).await;
     let (dir, _) = with_damaged_page(&sample);
