@@ -131,27 +131,8 @@ fn open_locked(
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
-    let mut damage = None;
-    if clean == CleanShutdown::Disagrees {
-        match check_copy(paths, &identity, &generations.dir(), &replayed, index_options) {
-            Err(error) if is_damaged_index(paths, &error) => damage = Some(error),
-            checked => checked?,
-        }
-    }
-    check_index_is_free(paths, &main_file)?;
-    if let Some(error) = damage {
-        replace_index(paths, &identity, &mut generations, &replayed, index_options, error)?;
-    }
-    // Files are changed from here on.
-    clean_shutdown::remove(paths)?;
-    identity.write_copy(paths);
-    let OpenedIndex { index, meta, sweeps, damage } = match open_index(paths, &generations.dir(), index_options) {
-        Err(error) if is_damaged_index(paths, &error) => {
-            replace_index(paths, &identity, &mut generations, &replayed, index_options, error)?;
-            open_index(paths, &generations.dir(), index_options)?
-        }
-        opened => opened?,
-    };
+    let found = FoundIndex { paths, identity: &identity, replayed: &replayed, options: index_options };
+    let OpenedIndex { index, meta, sweeps, damage } = found.open(&mut generations, clean)?;
     check_log_matches_index(paths, &replayed, &meta)?;
     let epoch = replayed.epoch.saturating_add(1);
     let last = replayed.last;
@@ -224,6 +205,42 @@ fn check_kind(dir: &Path, identity: &Identity, options: &Options) -> Result<(), 
 
 fn log_key(identity: &Identity) -> LogKey {
     LogKey::new(identity.id, identity.secret)
+}
+
+/// The index of a store that is opened for writing, and what it has to fit to.
+struct FoundIndex<'f> {
+    paths: &'f Paths,
+    identity: &'f Identity,
+    replayed: &'f Replayed,
+    options: IndexOptions,
+}
+
+impl FoundIndex<'_> {
+    /// Opens the current generation. A damaged one is replaced, as far as its damage has bounds.
+    fn open(&self, generations: &mut Generations, clean: CleanShutdown) -> Result<OpenedIndex, OpenError> {
+        let Self { paths, identity, replayed, options } = *self;
+        let mut damage = None;
+        if clean == CleanShutdown::Disagrees {
+            match check_copy(paths, identity, &generations.dir(), replayed, options) {
+                Err(error) if is_damaged_index(paths, &error) => damage = Some(error),
+                checked => checked?,
+            }
+        }
+        check_index_is_free(paths, &generations.dir().join(identity.index.main_file()))?;
+        if let Some(error) = damage {
+            replace_index(paths, identity, generations, replayed, options, error)?;
+        }
+        // Files are changed from here on.
+        clean_shutdown::remove(paths)?;
+        identity.write_copy(paths);
+        match open_index(paths, &generations.dir(), options) {
+            Err(error) if is_damaged_index(paths, &error) => {
+                replace_index(paths, identity, generations, replayed, options, error)?;
+                open_index(paths, &generations.dir(), options)
+            }
+            opened => opened,
+        }
+    }
 }
 
 /// An index with its internal entries.

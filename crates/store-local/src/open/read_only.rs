@@ -83,16 +83,9 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         if clean == CleanShutdown::Absent {
             super::warn_of_copy(&lock, &paths);
         }
-        let open =
-            |()| open_checked(&paths, &identity, (&generations.dir(), copy.path()), &replayed, index_options, clean);
-        let opened = match copied.and_then(open) {
-            Err(error) if is_damaged_index(&paths, &error) => {
-                let rebuilt = copy.path().join("rebuilt");
-                copy_index(&paths, &identity, (&generations.dir(), &rebuilt), &replayed, index_options, error)?;
-                open_index(&paths, &rebuilt, index_options)?
-            }
-            opened => opened?,
-        };
+        let index_dir = generations.dir();
+        let places = (&*index_dir, copy.path());
+        let opened = open_or_rebuild(&paths, &identity, places, &replayed, index_options, (clean, copied))?;
         let memtable = replay_read_only(&files, key, &replayed, opened.meta.applied)?;
         (opened, memtable, replayed.epoch)
     };
@@ -113,6 +106,25 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         epoch,
         directory,
     })
+}
+
+/// Opens a copy of the index. If that is damaged, another one is made of what is whole.
+fn open_or_rebuild(
+    paths: &Paths,
+    identity: &Identity,
+    (index, copy): (&Path, &Path),
+    replayed: &Replayed,
+    options: IndexOptions,
+    (clean, copied): (CleanShutdown, Result<(), OpenError>),
+) -> Result<OpenedIndex, OpenError> {
+    match copied.and_then(|()| open_checked(paths, identity, (index, copy), replayed, options, clean)) {
+        Err(error) if is_damaged_index(paths, &error) => {
+            let rebuilt = copy.join("rebuilt");
+            copy_index(paths, identity, (index, &rebuilt), replayed, options, error)?;
+            open_index(paths, &rebuilt, options)
+        }
+        opened => opened,
+    }
 }
 
 /// Opens a copy of the index, and checks it as far as `clean` asks for that.
