@@ -262,6 +262,9 @@ async fn truncated_index_is_repaired_or_rejected_and_missing_index_rejected() {
         let file = filled.index_file();
         File::options().write(true).open(&file).unwrap().set_len(fs::metadata(&file).unwrap().len() / 2).unwrap();
         filled.starts_or_is_rejected(&filled.dir.path().join("index")).await;
+
+        let filled = Filled::new(kind, 1 << 20).await;
+        let file = filled.index_file();
         fs::remove_file(&file).unwrap();
         filled.start_is_rejected(&file);
         fs::remove_dir_all(filled.dir.path().join("index")).unwrap();

@@ -306,7 +306,7 @@ async fn damaged_values_of_a_running_server_are_listed_skipped_overwritten_and_e
 async fn damaged_page_of_an_index_is_served_around_on_a_running_server() {
     let site = Site::create("redb").await;
     site.damage_page_of("v/57");
-    let checked = zarrd_with(["check", "--store", &site.text("data")]);
+    let checked = zarrd_with(["check", "--store", &format!("redb:{}", site.text("data"))]);
     assert_eq!(checked.code, Some(5), "{checked:?}");
     assert!(checked.stderr.contains("damaged: \"v/57\""), "{checked:?}");
     let server = Launch::of(format!("redb:{}", site.text("data"))).start();
@@ -359,7 +359,7 @@ async fn damaged_page_of_an_index_is_served_around_on_a_running_server() {
     }
     assert_eq!(server.count_keys("").await, site.values.len() - damaged.len() + 1);
     server.stop();
-    let checked = zarrd_with(["check", "--store", &site.text("data")]);
+    let checked = zarrd_with(["check", "--store", &format!("redb:{}", site.text("data"))]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let server = Launch::of(format!("redb:{}", site.text("data"))).start();
     assert_eq!(server.answer("/store/v/57").await, (StatusCode::OK, b"again".to_vec()));
@@ -381,7 +381,10 @@ async fn assert_marked(server: &Server) {
     assert!(listed_as_damaged(server).await.contains(&"v/57".to_owned()));
     let text = async |request: reqwest::RequestBuilder| request.send().await.unwrap().text().await.unwrap();
     let page = text(server.request(http::Method::GET, "/store/v/").header(http::header::ACCEPT, "text/html")).await;
-    assert!(page.contains("<tr class=\"damaged\"><td><a href=\"57\">57</a></td><td>damaged</td><td></td></tr>"), "{page}");
+    assert!(
+        page.contains("<tr class=\"damaged\"><td><a href=\"57\">57</a></td><td>damaged</td><td></td></tr>"),
+        "{page}"
+    );
     let propfind = http::Method::from_bytes(b"PROPFIND").unwrap();
     let page = text(server.request(propfind, "/store/v/").header("depth", "1")).await;
     let response = page.split("<D:response>").find(|response| response.contains("/store/v/57</D:href>")).unwrap();

@@ -142,6 +142,17 @@ impl Damage {
         }
     }
 
+    /// True if a file in this directory of the store is damaged.
+    pub(super) fn is_of(&self, part: &str) -> bool {
+        let is_in = |file: &Path| file.components().any(|component| component.as_os_str() == part);
+        match self {
+            Self::Bit { file, .. } | Self::Bytes { file, .. } | Self::Gone { file } => is_in(file),
+            Self::Cut { file, .. } | Self::SwappedPages { file, .. } => is_in(file),
+            Self::Swapped { files } => files.iter().any(|file| is_in(file)),
+            Self::Both(damages) => damages.iter().any(|damage| damage.is_of(part)),
+        }
+    }
+
     /// The part of the store that is damaged.
     pub(super) fn place(&self) -> &'static str {
         let file = match self {
