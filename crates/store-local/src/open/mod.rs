@@ -19,13 +19,10 @@ use std::{
     sync::Arc,
 };
 
+use self::replayed::replay_into;
 pub(crate) use self::{
     identity::Identity,
     read_only::{OpenedReadOnly, open_read_only},
-};
-use self::{
-    rebuild::{is_damaged_index, replace_index},
-    replayed::replay_into,
 };
 use crate::{
     FileCorruption, OpenError, Options,
@@ -33,7 +30,7 @@ use crate::{
     clean_shutdown::{self, CleanShutdown},
     damage::KnownDamage,
     index::{Index, IndexError, IndexOptions, is_in_use},
-    index_pages::rebuild,
+    index_pages,
     keyspace::{Meta, Sweeps},
     lock::{Lock, Origin},
     log::{Log, LogFiles, LogStart, Replayed, replay},
@@ -222,20 +219,20 @@ impl FoundIndex<'_> {
         let mut damage = None;
         if clean == CleanShutdown::Disagrees {
             match check_copy(paths, identity, &generations.dir(), replayed, options) {
-                Err(error) if is_damaged_index(paths, &error) => damage = Some(error),
+                Err(error) if rebuild::is_damaged_index(paths, &error) => damage = Some(error),
                 checked => checked?,
             }
         }
         check_index_is_free(paths, &generations.dir().join(identity.index.main_file()))?;
         if let Some(error) = damage {
-            replace_index(paths, identity, generations, replayed, options, error)?;
+            rebuild::replace_index(paths, identity, generations, replayed, options, error)?;
         }
         // Files are changed from here on.
         clean_shutdown::remove(paths)?;
         identity.write_copy(paths);
         match open_index(paths, &generations.dir(), options) {
-            Err(error) if is_damaged_index(paths, &error) => {
-                replace_index(paths, identity, generations, replayed, options, error)?;
+            Err(error) if rebuild::is_damaged_index(paths, &error) => {
+                rebuild::replace_index(paths, identity, generations, replayed, options, error)?;
                 open_index(paths, &generations.dir(), options)
             }
             opened => opened,
@@ -303,7 +300,7 @@ fn check_copy(
 fn check_is_last_state(paths: &Paths, identity: &Identity, index: &Path, meta: &Meta) -> Result<(), OpenError> {
     let last = clean_shutdown::read_state(paths).map(|(_, applied)| applied).filter(|last| *last > meta.applied);
     let Some(last) = last else { return Ok(()) };
-    match rebuild(index, identity.index, identity.id) {
+    match index_pages::rebuild(index, identity.index, identity.id) {
         Some(rebuilt) if rebuilt.applied == last => {
             Err(OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch))
         }
