@@ -71,9 +71,11 @@ impl RebuiltIndex {
         let mut rebuilt = Self { entries, applied, lost_records: 0, lost_ranges: 0 };
         let certain = rebuilt.counted().count() as u64;
         rebuilt.add_names(names, &lost);
-        // Without a damaged page or record, entries are missing, too many or stale, which has no bounds.
-        let is_explained = rebuilt.lost_records > 0 && rebuilt.counted().count() as u64 == counted;
-        if !is_whole && (certain > counted || lost.is_empty() && !is_explained) {
+        // Without a damaged page or record, entries are missing, too many or stale, which has no bounds. Those of another store
+        // are all damaged.
+        let lost_records = rebuilt.lost_records as u64;
+        let is_explained = (1..certain).contains(&lost_records) && rebuilt.counted().count() as u64 == counted;
+        if !is_whole && (certain == 0 || certain > counted || lost.is_empty() && !is_explained) {
             return None;
         }
         lost.iter().for_each(|range| rebuilt.add_lost_range(range));
@@ -234,11 +236,15 @@ mod tests {
 
     #[test]
     fn damaged_record_in_a_current_page_has_a_placeholder() {
-        let all = [entry("a", 1, true), entry("b", 2, true)];
+        let all = [entry("a", 1, true), entry("b", 2, true), entry("c", 3, true)];
         let mut damaged = all.to_vec();
         damaged[1].value = Bytes::from_static(b"noise, longer than a checksum");
-        let found = rebuilt(meta(&all), damaged, None).unwrap();
+        let found = rebuilt(meta(&all), damaged.clone(), None).unwrap();
         assert!(is_placeholder(&found.entries[b"b".as_slice()]) && found.lost_records == 1);
+        // Those of another store are all damaged.
+        damaged.iter_mut().for_each(|entry| entry.value = Bytes::from_static(b"noise, longer than a checksum"));
+        assert!(rebuilt(meta(&all), damaged.clone(), None).is_none());
+        assert!(rebuilt(meta(&all), damaged, Some(("x", "y"))).is_none());
     }
 
     fn shown(from: &str, to: Option<&str>) -> Vec<String> {

