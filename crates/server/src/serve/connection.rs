@@ -43,7 +43,7 @@ impl Connection {
                 ConnectionMode::Reject => timeout(REJECT_TIMEOUT, self.serve()).await.unwrap_or_default(),
             }
         };
-        tokio::select! { () = served => (), () = activity.evicted() => () }
+        tokio::select! { () = served => (), () = activity.evicted() => (), () = activity.observe_presence() => () }
     }
 
     async fn serve(self) {

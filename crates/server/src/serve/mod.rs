@@ -7,7 +7,9 @@ mod http1;
 mod http2;
 mod key_pair;
 mod lingering;
+mod priority;
 mod requests;
+mod runtimes;
 mod slots;
 mod stream_progress;
 mod write_timeout;
@@ -25,13 +27,14 @@ use tokio::{
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument, trace_span};
-use zarrd_executor::{ConnectedClient, STEPS};
+use zarrd_executor::STEPS;
 use zarrd_store::{Admitted, WarningRate};
 
 pub use self::{certificates::Certificates, key_pair::CertificateError};
 use self::{
     connection::Connection,
     requests::{ConnectionMode, Requests},
+    runtimes::ConnectionTasks,
     slots::{ConnectionSlot, ConnectionSlots, SlotSource},
 };
 use crate::{
@@ -93,7 +96,7 @@ struct Server {
     tls: Option<Arc<ServerConfig>>,
     slots: Arc<ConnectionSlots>,
     rejection_slots: Arc<ConnectionSlots>,
-    connections: TaskTracker,
+    connections: ConnectionTasks,
     /// Streams of HTTP/2 connections.
     streams: TaskTracker,
     /// Permits for requests that share their connection with others: as many as connections, so that HTTP/2 at most
@@ -111,7 +114,7 @@ impl Server {
             tls,
             slots: ConnectionSlots::new(slots),
             rejection_slots: ConnectionSlots::new(MAX_REJECTED_CONNECTIONS.min(slots / 4 + 1)),
-            connections: TaskTracker::new(),
+            connections: ConnectionTasks { tracker: TaskTracker::new(), normal: Handle::current() },
             streams: TaskTracker::new(),
             concurrent: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             stopping: CancellationToken::new(),
@@ -185,25 +188,26 @@ impl Server {
             streams: self.streams.clone(),
             stopping: self.stopping.clone(),
         };
-        let runtime = if slot.is_of_crowd() { zarrd_executor::crowd_runtime() } else { Handle::current() };
+        let activity = slot.activity().clone();
         let served = async move {
-            let _guard = (app.metrics().open_connection(), ConnectedClient::new());
+            let _guard = app.metrics().open_connection();
             // An aborted connection is dropped at once, as if the client had disconnected.
             let _ = aborting.run_until_cancelled(connection.run()).await;
             drop(slot);
         };
         let step = trace_span!(target: STEPS, "accept");
-        self.connections.spawn_on(served.instrument(step), &runtime);
+        self.connections.spawn(activity, Box::pin(served.instrument(step)));
     }
 
     async fn stop(self) {
         self.stopping.cancel();
-        self.connections.close();
+        let connections = &self.connections.tracker;
+        connections.close();
         let deadline = self.app.settings().limits.stop_timeout;
-        if timeout(deadline, self.connections.wait()).await.is_err() {
-            tracing::warn!(connections = self.connections.len(), "shutdown timeout reached; aborting connections");
+        if timeout(deadline, connections.wait()).await.is_err() {
+            tracing::warn!(connections = connections.len(), "shutdown timeout reached; aborting connections");
             self.aborting.cancel();
-            self.connections.wait().await;
+            connections.wait().await;
         }
         // Streams end with their connections.
         self.streams.close();

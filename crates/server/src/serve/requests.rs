@@ -51,6 +51,7 @@ impl Requests {
             // The connection has been evicted and is about to be dropped.
             return pending().await;
         };
+        let in_flight = in_flight.in_place().await;
         let request = self.identified(request);
         if self.mode == ConnectionMode::Reject {
             let response = match self.is_monitoring(&request) {

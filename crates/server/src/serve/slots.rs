@@ -8,11 +8,14 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::OwnedSemaphorePermit,
+    sync::{Notify, OwnedSemaphorePermit},
+    task::yield_now,
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
-use zarrd_executor::{Caller, ConnectedClient, limits::CROWD_CONNECTIONS};
+use zarrd_executor::{Caller, ConnectedClient};
+
+use super::priority::{CallerConnections, Presence, Priority, QUIET};
 
 /// The part of all slots that is reserved for callers with [`FEW_CONNECTIONS`]: one of so many.
 const RESERVED_PART: usize = 16;
@@ -34,8 +37,8 @@ pub(super) struct ConnectionSlots {
 struct SlotTable {
     next_id: u64,
     connections: HashMap<u64, Connection>,
-    /// The number of connections of each caller that has any.
-    counts: HashMap<Option<Caller>, usize>,
+    /// The connections of each caller that has any.
+    callers: HashMap<Option<Caller>, Arc<CallerConnections>>,
 }
 
 struct Connection {
@@ -49,7 +52,6 @@ pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     id: u64,
     activity: Arc<Activity>,
-    is_of_crowd: bool,
 }
 
 /// Tracks the idle time of a connection.
@@ -60,6 +62,8 @@ pub(super) struct Activity {
     state: Mutex<ActivityState>,
     /// Cancelled when the connection is evicted.
     evicted: CancellationToken,
+    /// Notified when the connection becomes active again.
+    active: Notify,
 }
 
 struct ActivityState {
@@ -72,6 +76,7 @@ struct ActivityState {
     /// True if the connection only waits for the client to close it.
     closing: bool,
     evicted: bool,
+    presence: Presence,
 }
 
 /// A request in progress, until dropped.
@@ -79,6 +84,8 @@ pub(super) struct RequestInFlight {
     activity: Arc<Activity>,
     /// The permit of a request that is not the only one of its connection. It counts as another client.
     permit: Option<(OwnedSemaphorePermit, ConnectedClient)>,
+    /// True if the connection moves to another runtime for it.
+    moves: bool,
 }
 
 impl ConnectionSlots {
@@ -100,10 +107,8 @@ impl ConnectionSlots {
                 source = SlotSource::Evicted;
             }
         }
-        let activity = Arc::new(Activity::new());
-        let is_of_crowd = caller.is_some() && table.count(caller) >= CROWD_CONNECTIONS;
-        let id = table.insert(Connection { caller, activity: activity.clone() });
-        Some((ConnectionSlot { slots: self.clone(), id, activity, is_of_crowd }, source))
+        let (id, activity) = table.insert(caller);
+        Some((ConnectionSlot { slots: self.clone(), id, activity }, source))
     }
 }
 
@@ -132,28 +137,30 @@ pub(super) enum SlotSource {
 
 impl SlotTable {
     /// Adds a connection and returns its id.
-    fn insert(&mut self, connection: Connection) -> u64 {
+    fn insert(&mut self, caller: Option<Caller>) -> (u64, Arc<Activity>) {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
-        *self.counts.entry(connection.caller).or_default() += 1;
-        self.connections.insert(id, connection);
-        id
+        let connections = self.callers.entry(caller).or_default();
+        connections.add();
+        let of_caller = caller.is_some().then(|| connections.clone());
+        let activity = Arc::new(Activity::new(Presence::new(of_caller)));
+        self.connections.insert(id, Connection { caller, activity: activity.clone() });
+        (id, activity)
     }
 
     /// Removes a connection, unless it was evicted.
     fn remove(&mut self, id: u64) {
         let Some(Connection { caller, .. }) = self.connections.remove(&id) else { return };
-        if let Entry::Occupied(mut count) = self.counts.entry(caller) {
-            match count.get().saturating_sub(1) {
-                0 => drop(count.remove()),
-                left => *count.get_mut() = left,
-            }
+        if let Entry::Occupied(connections) = self.callers.entry(caller)
+            && connections.get().remove() == 0
+        {
+            connections.remove();
         }
     }
 
     /// The number of connections of a caller.
     fn count(&self, caller: Option<Caller>) -> usize {
-        self.counts.get(&caller).copied().unwrap_or_default()
+        self.callers.get(&caller).map_or(0, |connections| connections.count())
     }
 
     /// The share of a caller once it has another connection.
@@ -186,11 +193,6 @@ impl ConnectionSlot {
     pub(super) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
-
-    /// True if the caller had many connections when this one came.
-    pub(super) fn is_of_crowd(&self) -> bool {
-        self.is_of_crowd
-    }
 }
 
 impl Drop for ConnectionSlot {
@@ -200,15 +202,32 @@ impl Drop for ConnectionSlot {
 }
 
 impl Activity {
-    fn new() -> Self {
+    /// The activity of a new connection.
+    pub(super) fn new(presence: Presence) -> Self {
         let state = ActivityState {
             requests: 0,
             idle_since: Some(Instant::now()),
             unsent: false,
             closing: false,
             evicted: false,
+            presence,
         };
-        Self { state: Mutex::new(state), evicted: CancellationToken::new() }
+        Self { state: Mutex::new(state), evicted: CancellationToken::new(), active: Notify::new() }
+    }
+
+    /// The priority of the connection.
+    pub(super) fn priority(&self) -> Priority {
+        self.state.lock().presence.priority()
+    }
+
+    /// Makes that the connection does not count as active after a time without a request. Never completes.
+    pub(super) async fn observe_presence(&self) {
+        loop {
+            self.idle_for(QUIET).await;
+            if self.end_presence() {
+                self.active.notified().await;
+            }
+        }
     }
 
     /// Completes when the connection is evicted.
@@ -235,7 +254,14 @@ impl Activity {
         }
         state.requests = state.requests.saturating_add(1);
         state.idle_since = None;
-        Some(RequestInFlight { activity: self.clone(), permit: None })
+        let priority = state.presence.priority();
+        if !state.presence.is_active() {
+            self.active.notify_one();
+        }
+        state.presence.start();
+        let moves = state.presence.priority() != priority;
+        drop(state);
+        Some(RequestInFlight { activity: self.clone(), permit: None, moves })
     }
 
     /// The number of requests in progress.
@@ -259,6 +285,16 @@ impl Activity {
         state.unsent = false;
         state.closing = true;
         state.idle_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Ends the presence of the connection if it has been idle for long enough; false if it has not.
+    fn end_presence(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_quiet = state.idle_since().is_some_and(|since| since.elapsed() >= QUIET);
+        if is_quiet {
+            state.presence.end();
+        }
+        is_quiet
     }
 
     /// The start of the idle time; `None` if the connection is busy or evicted.
@@ -286,6 +322,15 @@ impl ActivityState {
 }
 
 impl RequestInFlight {
+    /// The request, once its connection runs at the priority that it has for this request.
+    pub(super) async fn in_place(self) -> Self {
+        if self.moves {
+            // The connection is polled next where it moves to.
+            yield_now().await;
+        }
+        self
+    }
+
     /// Keeps a permit until the request ends.
     pub(super) fn with_permit(mut self, permit: OwnedSemaphorePermit) -> Self {
         self.permit = Some((permit, ConnectedClient::new()));
@@ -304,147 +349,4 @@ impl Drop for RequestInFlight {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn short_delay() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-
-    #[tokio::test]
-    async fn longest_idle_connection_is_evicted_first() {
-        let slots = ConnectionSlots::new(3);
-        let (first, source) = slots.acquire(None).unwrap();
-        assert_eq!(source, SlotSource::Unused);
-        short_delay().await;
-        let (second, _) = slots.acquire(None).unwrap();
-        short_delay().await;
-        let (third, _) = slots.acquire(None).unwrap();
-        let in_request = first.activity().begin_request().unwrap();
-        short_delay().await;
-        let (fourth, source) = slots.acquire(None).unwrap();
-        assert_eq!(source, SlotSource::Evicted);
-        second.activity().evicted().await;
-        assert!(second.activity().begin_request().is_none(), "its request comes too late");
-        drop(second);
-        assert!(!third.activity().evicted.is_cancelled());
-        drop(in_request);
-        short_delay().await;
-        let (_fifth, _) = slots.acquire(None).unwrap();
-        third.activity().evicted().await;
-        let busy = [first.activity().begin_request().unwrap(), fourth.activity().begin_request().unwrap()];
-        let (sixth, _) = slots.acquire(None).unwrap();
-        let _busy = sixth.activity().begin_request().unwrap();
-        assert!(slots.acquire(None).is_none(), "nobody is idle");
-        drop(busy);
-        drop(sixth);
-        assert_eq!(slots.acquire(None).unwrap().1, SlotSource::Unused);
-    }
-
-    #[tokio::test]
-    async fn some_slots_are_reserved_for_callers_with_few_connections() {
-        let slots = ConnectionSlots::new(64);
-        let (crowd, stranger) = (Some(Caller::new(1)), Some(Caller::new(2)));
-        let busy = |caller| {
-            let (slot, source) = slots.acquire(caller)?;
-            let request = slot.activity().begin_request()?;
-            Some((slot, request, source))
-        };
-        let mut crowded: Vec<_> = std::iter::from_fn(|| busy(crowd)).collect();
-        assert_eq!(crowded.len(), 60);
-        let (first, _) = slots.acquire(stranger).unwrap();
-        assert!(slots.acquire(crowd).is_none(), "it does not make room for one of many");
-        drop(first);
-        let few: Vec<_> = std::iter::from_fn(|| busy(stranger)).collect();
-        assert_eq!(few.len(), 4, "all that are reserved");
-        assert!(busy(Some(Caller::new(3))).is_none());
-        let (idle, request, _) = crowded.pop().unwrap();
-        drop(request);
-        let (fifth, source) = slots.acquire(Some(Caller::new(3))).unwrap();
-        assert_eq!(source, SlotSource::Evicted, "the crowd's own idle ones do");
-        drop(idle);
-        drop((crowded, few, fifth));
-        let proxied: Vec<_> = std::iter::from_fn(|| busy(None)).collect();
-        assert_eq!(proxied.len(), 64, "a proxy has the connections of many");
-    }
-
-    #[tokio::test]
-    async fn idle_connections_make_room_for_their_own_caller() {
-        for capacity in [FEW_CONNECTIONS - 1, FEW_CONNECTIONS, FEW_CONNECTIONS + 1, 100] {
-            let slots = ConnectionSlots::new(capacity);
-            let all: Vec<_> = (0..2 * capacity).map(|_| slots.acquire(Some(Caller::new(1)))).collect();
-            assert!(all.iter().all(Option::is_some), "{capacity} slots");
-        }
-    }
-
-    #[tokio::test]
-    async fn callers_of_few_connections_take_no_more_than_few_reserved_slots() {
-        let slots = ConnectionSlots::new(1024);
-        let busy = |caller| {
-            let (slot, _) = slots.acquire(Some(Caller::new(caller)))?;
-            let request = slot.activity().begin_request()?;
-            Some((slot, request))
-        };
-        let crowded: Vec<_> = std::iter::from_fn(|| busy(0)).collect();
-        assert_eq!(crowded.len(), 960);
-        let few: Vec<_> = (1..=8).map(|caller| std::iter::from_fn(|| busy(caller)).collect::<Vec<_>>()).collect();
-        assert!(few.iter().all(|few| few.len() == FEW_CONNECTIONS));
-    }
-
-    #[tokio::test]
-    async fn connections_beyond_many_are_of_a_crowd() {
-        let slots = ConnectionSlots::new(1024);
-        let crowded = |caller: Option<u128>| {
-            let slots: Vec<_> = (0..100).map(|_| slots.acquire(caller.map(Caller::new)).unwrap().0).collect();
-            slots.iter().filter(|slot| slot.is_of_crowd()).count()
-        };
-        assert_eq!([crowded(Some(1)), crowded(Some(2))], [36; 2], "callers are counted apart");
-        assert_eq!(crowded(Some(1)), 36, "none of those that ended counts");
-        assert_eq!(crowded(None), 0, "a proxy has the connections of many");
-    }
-
-    #[tokio::test]
-    async fn unsent_response_is_not_idle() {
-        let slots = ConnectionSlots::new(1);
-        let (slot, _) = slots.acquire(None).unwrap();
-        let activity = slot.activity();
-        let in_request = activity.begin_request().unwrap();
-        activity.mark_unsent();
-        drop(in_request);
-        assert!(slots.acquire(None).is_none());
-        activity.mark_flushed();
-        let next_id = activity.begin_request().unwrap();
-        activity.mark_flushed();
-        assert!(slots.acquire(None).is_none(), "a piece of the answer was flushed, and more is to come");
-        activity.mark_closing();
-        drop(next_id);
-        assert!(slots.acquire(None).is_some());
-    }
-
-    #[tokio::test]
-    async fn connection_is_busy_until_its_last_request_ends() {
-        let slots = ConnectionSlots::new(1);
-        let (slot, _) = slots.acquire(None).unwrap();
-        let activity = slot.activity();
-        let (first, second) = (activity.begin_request().unwrap(), activity.begin_request().unwrap());
-        assert_eq!(activity.requests(), 2);
-        drop(first);
-        assert!(slots.acquire(None).is_none(), "one of two requests has ended");
-        drop(second);
-        assert!(slots.acquire(None).is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn idle_time_begins_after_the_last_request() {
-        let limit = Duration::from_secs(10);
-        let activity = Arc::new(Activity::new());
-        let started = Instant::now();
-        let request = activity.begin_request().unwrap();
-        let ends = async {
-            sleep(Duration::from_secs(25)).await;
-            drop(request);
-        };
-        tokio::join!(activity.idle_for(limit), ends);
-        assert!((35..=36).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
-    }
-}
+mod tests;
