@@ -12,6 +12,7 @@ use zarrd_store::{
 };
 
 use crate::{
+    buffer_pool::BufferPool,
     cache::ChunkCache,
     coordinate_cache::CoordinateCache,
     error::ArrayError,
@@ -36,6 +37,9 @@ use crate::{
 /// The interval at which a request that an unfinished operation excludes asks whether it is settled.
 const INTENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The divisor of the memory that gives what unused buffers may take in addition.
+const UNUSED_BUFFERS: u64 = 16;
+
 /// The time for which no versions are taken from listings after one was wrong.
 const LISTING_FAILURE_TIME: Duration = Duration::from_secs(60);
 
@@ -57,6 +61,8 @@ pub(crate) struct Context {
     pub(crate) cache: Arc<ChunkCache>,
     /// The chunks that are being decoded.
     pub(crate) decodes: Arc<RunningDecodes>,
+    /// The buffers of elements that are sent or received.
+    pub(crate) buffers: Arc<BufferPool>,
     /// Resolved arrays, so that documents are parsed once for each version.
     pub(crate) nodes: Arc<NodeCache>,
     /// Results of reductions, statistics and slices.
@@ -98,6 +104,7 @@ impl Context {
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
             decodes: Arc::default(),
+            buffers: Arc::new(BufferPool::new(options.max_memory / UNUSED_BUFFERS)),
             nodes: Arc::default(),
             results: Arc::new(ResultCache::new(options.result_cache)),
             coordinates: Arc::default(),

@@ -30,6 +30,7 @@
 //! ← `metadata` ← `read`, `write` ← `hierarchy`, `chunk_map` ← `map`, `dataset` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
+mod buffer_pool;
 mod cache;
 mod chunk_map;
 mod context;

@@ -34,7 +34,7 @@ const SHARDS: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct RunningDecodes {
     shards: Vec<Mutex<HashMap<CacheKey, Entry>>>,
-    scans: Mutex<HashMap<ScannedArray, Arc<AtomicUsize>>>,
+    scans: Mutex<HashMap<ScannedArray, Arc<RunningScans>>>,
 }
 
 #[derive(Debug)]
@@ -110,12 +110,20 @@ pub(crate) enum DecodeStep {
 /// An array that is scanned: its path, and a hash of its metadata.
 type ScannedArray = (NodePath, u128);
 
+/// The scans of an array.
+#[derive(Debug, Default)]
+struct RunningScans {
+    number: AtomicUsize,
+    /// The index of the chunk that one of them has reached, the last that reached one.
+    position: Mutex<Option<Vec<u64>>>,
+}
+
 /// A scan of an array: a read of more chunks than are cached for one read.
 #[derive(Debug)]
 pub(crate) struct Scan {
     table: Arc<RunningDecodes>,
     array: ScannedArray,
-    running: Arc<AtomicUsize>,
+    running: Arc<RunningScans>,
 }
 
 impl Default for RunningDecodes {
@@ -139,7 +147,7 @@ impl RunningDecodes {
     pub(crate) fn start_scan(self: &Arc<Self>, array: ScannedArray) -> Scan {
         let mut scans = self.scans.lock();
         let running = scans.entry(array.clone()).or_default().clone();
-        running.fetch_add(1, Relaxed);
+        running.number.fetch_add(1, Relaxed);
         Scan { table: self.clone(), array, running }
     }
 
@@ -256,7 +264,17 @@ impl Turn {
 impl Scan {
     /// True if another read scans the array at the same time.
     pub(crate) fn has_company(&self) -> bool {
-        self.running.load(Relaxed) > 1
+        self.running.number.load(Relaxed) > 1
+    }
+
+    /// The index of the chunk that a scan of the array has reached; `None` if none has reached one.
+    pub(crate) fn position(&self) -> Option<Vec<u64>> {
+        self.running.position.lock().clone()
+    }
+
+    /// Records that this scan has reached a chunk.
+    pub(crate) fn reach(&self, chunk: &[u64]) {
+        chunk.clone_into(self.running.position.lock().get_or_insert_default());
     }
 }
 
@@ -287,7 +305,7 @@ impl Drop for Interest {
 impl Drop for Scan {
     fn drop(&mut self) {
         let mut scans = self.table.scans.lock();
-        if self.running.fetch_sub(1, Relaxed) <= 1 {
+        if self.running.number.fetch_sub(1, Relaxed) <= 1 {
             scans.remove(&self.array);
         }
     }

@@ -10,10 +10,11 @@ use futures::{FutureExt, Stream, TryStreamExt, future::BoxFuture, stream};
 use zarrd_codec::Elements;
 
 use crate::{
+    buffer_pool::with_permit,
     error::ArrayError,
     map::stable_hash,
     memory::claim::Permit,
-    read::{array_read::ArrayRead, buffer_pool::with_permit, context::ReadContext},
+    read::{array_read::ArrayRead, context::ReadContext},
     result_cache::{Compute, ResultKey},
 };
 

@@ -46,7 +46,12 @@ pub(crate) struct ChunkProjection {
 /// The chunks that a selection touches, roughly in the order of their positions in the output.
 #[derive(Debug)]
 pub(crate) enum ChunkProjections {
-    Orthogonal { axes: Vec<Vec<ChunkDimProjection>>, next: Option<Vec<usize>> },
+    /// All combinations of the projections of each axis, from one on, around the last one, and up to the one before it.
+    Orthogonal {
+        axes: Vec<Vec<ChunkDimProjection>>,
+        first: Vec<usize>,
+        next: Option<Vec<usize>>,
+    },
     Points(PointProjections),
     Collected(std::vec::IntoIter<ChunkProjection>),
 }
@@ -128,8 +133,9 @@ fn project_orthogonal(axes: &[DimIndexer], grid: &ChunkGrid, shape: EdgePolicy<'
     let extents = (0..axes.len()).map(|axis| shape.extent(axis));
     let axes = axes.iter().zip(grid.dimensions()).zip(extents);
     let axes: Vec<_> = axes.map(|((axis, grid), extent)| axis.project(grid, extent)).collect();
-    let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
-    ChunkProjections::Orthogonal { axes, next }
+    let first = vec![0; axes.len()];
+    let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| first.clone());
+    ChunkProjections::Orthogonal { axes, first, next }
 }
 
 /// The extent of chunks at the upper edge.
@@ -139,6 +145,54 @@ pub(crate) enum EdgePolicy<'a> {
     Full,
     /// Edge chunks end at this shape.
     Clip(&'a [u64]),
+}
+
+/// The order in which the chunks of a selection are visited if any will do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VisitOrder {
+    /// The index of the chunk that comes first, or the chunk after it in C order of the selection; the first one if it
+    /// is `None`. Those before it come last.
+    pub(crate) from: Option<Vec<u64>>,
+    /// True for the opposite of that order.
+    pub(crate) reversed: bool,
+}
+
+impl ChunkProjections {
+    /// The same projections in another order. Single points and stacks keep theirs.
+    pub(crate) fn in_order(self, order: &VisitOrder) -> Self {
+        let Self::Orthogonal { mut axes, mut first, next: Some(_) } = self else { return self };
+        if let Some(from) = &order.from {
+            for ((at, pieces), &chunk) in first.iter_mut().zip(&axes).zip(from) {
+                let exact = pieces.iter().position(|piece| piece.chunk == chunk);
+                let found = exact.or_else(|| pieces.iter().position(|piece| piece.chunk > chunk));
+                *at = found.unwrap_or(0);
+                // What comes after a chunk that is not selected begins with the first ones of the inner dimensions.
+                if exact.is_none() {
+                    break;
+                }
+            }
+        }
+        if order.reversed {
+            for (at, pieces) in first.iter_mut().zip(&axes).rev() {
+                if let Some(before) = at.checked_sub(1) {
+                    *at = before;
+                    break;
+                }
+                *at = pieces.len().saturating_sub(1);
+            }
+            for (at, pieces) in first.iter_mut().zip(&mut axes) {
+                *at = pieces.len().saturating_sub(1).saturating_sub(*at);
+                pieces.reverse();
+            }
+        }
+        Self::Orthogonal { axes, next: Some(first.clone()), first }
+    }
+
+    /// The number of chunks, if it is known without visiting them.
+    pub(crate) fn known_len(&self) -> Option<u64> {
+        let Self::Orthogonal { axes, .. } = self else { return None };
+        Some(axes.iter().fold(1, |all, pieces| all.saturating_mul(pieces.len() as u64)))
+    }
 }
 
 impl EdgePolicy<'_> {
@@ -154,10 +208,10 @@ impl Iterator for ChunkProjections {
     type Item = ChunkProjection;
 
     fn next(&mut self) -> Option<ChunkProjection> {
-        let (axes, next) = match self {
+        let (axes, first, next) = match self {
             Self::Points(points) => return points.next(),
             Self::Collected(pieces) => return pieces.next(),
-            Self::Orthogonal { axes, next } => (axes, next),
+            Self::Orthogonal { axes, first, next } => (axes, first, next),
         };
         let current = next.take()?;
         let chosen: Vec<&ChunkDimProjection> =
@@ -171,11 +225,11 @@ impl Iterator for ChunkProjections {
         for (index, pieces) in following.iter_mut().zip(axes.iter()).rev() {
             *index += 1;
             if *index < pieces.len() {
-                *next = Some(following);
                 break;
             }
             *index = 0;
         }
+        *next = Some(following).filter(|following| following != first);
         Some(piece)
     }
 }

@@ -29,6 +29,19 @@ pub(crate) struct StridedCopy {
     pub(crate) len: u64,
 }
 
+/// Copies at equal distances in both source and destination. All numbers count elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StridedRows {
+    /// The first copy.
+    pub(crate) row: StridedCopy,
+    /// The source distance to the next.
+    pub(crate) step: i64,
+    /// The destination distance to the next.
+    pub(crate) out_step: u64,
+    /// The number of copies.
+    pub(crate) rows: u64,
+}
+
 /// One dimension, with its offsets and distances in elements.
 #[derive(Clone, Debug)]
 enum Axis {
@@ -89,6 +102,16 @@ impl StridedCopies {
             ([], Axis::Strided(run)) => Some(*run),
             _ => None,
         }
+    }
+
+    /// Visits all copies, in C order of the selection, as many rows at a time as are at equal distances.
+    pub(crate) fn visit_rows<E>(&self, mut visitor: impl FnMut(StridedRows) -> Result<(), E>) -> Result<(), E> {
+        let (Some((Axis::Strided(rows), outer)), Axis::Strided(_)) = (self.outer.split_last(), &self.inner) else {
+            return self.visit(|row| visitor(StridedRows { row, step: 0, out_step: 0, rows: 1 }));
+        };
+        visit(outer, &self.inner, [rows.from, rows.out], &mut |row| {
+            visitor(StridedRows { row, step: rows.step, out_step: rows.out_step, rows: rows.len })
+        })
     }
 
     /// Visits all copies, in C order of the selection.

@@ -10,7 +10,7 @@ use zarrd_meta::{
 
 use super::{
     dimension::DimIndexer,
-    projection::{ChunkProjections, EdgePolicy, ElementSelection, StackEntry},
+    projection::{ChunkProjections, EdgePolicy, ElementSelection, StackEntry, VisitOrder},
     slab::Slabs,
 };
 
@@ -200,6 +200,24 @@ proptest! {
         }
         let wanted: Vec<_> = regions.iter().flat_map(|region| naive(region, &grid).into_values()).collect();
         prop_assert_eq!(all, wanted);
+    }
+
+    #[test]
+    fn order_of_visits_is_a_rotation_and_its_reverse((_, region, grid) in case(), from in vec(0..4_u64, 4)) {
+        let Some(selection) = ElementSelection::of(&region) else { return Ok(()) };
+        let visited = |order: &VisitOrder| -> Vec<_> {
+            selection.project(&grid, EdgePolicy::Full).in_order(order).map(|piece| piece.index).collect()
+        };
+        let (from, all) = (from[..region.dimensions.len()].to_vec(), visited(&VisitOrder::default()));
+        prop_assert_eq!(selection.project(&grid, EdgePolicy::Full).known_len(), Some(all.len() as u64));
+        let rotated = visited(&VisitOrder { from: Some(from.clone()), reversed: false });
+        let at = all.iter().position(|index| *index == rotated[0]).unwrap();
+        prop_assert_eq!(&rotated, &[&all[at..], &all[..at]].concat());
+        if all.contains(&from) {
+            prop_assert_eq!(&rotated[0], &from);
+        }
+        let back = visited(&VisitOrder { from: Some(from), reversed: true });
+        prop_assert_eq!(back, rotated.into_iter().rev().collect::<Vec<_>>());
     }
 
     #[test]

@@ -21,16 +21,16 @@ use zarrd_executor::STEPS;
 use zarrd_meta::grid::DimensionGrid;
 
 use super::{
-    buffer_pool::ByteCounter,
     cached_units::{CachedUnit, CachedUnits},
     context::ReadContext,
     job::{Job, SlabWriter},
     memory::{GrantedMemory, JobMemory, ReadMemory},
-    scheduler::ChunkScheduler,
+    scheduler::{ChunkScheduler, PassOrder},
     sink::ElementSink,
     slab_buffer::{BufferResources, PERMIT_UNIT, ScatterError, SegmentLayout, SlabBuffer},
 };
 use crate::{
+    buffer_pool::ByteCounter,
     error::ArrayError,
     grid::slab::{Slab, Slabs},
 };
@@ -57,15 +57,15 @@ pub(crate) fn stream_slabs(
     })
 }
 
-/// Passes the elements of a slab to a sink, in any order, with `parallel` jobs at a time.
+/// Passes the elements of a slab to a sink, in this order, with `parallel` jobs at a time.
 pub(crate) async fn pass_elements(
     source: Arc<ReadContext>,
-    slab: Slab,
+    (slab, order): (Slab, &PassOrder),
     sink: Arc<dyn ElementSink>,
     (parallel, memory): (usize, JobMemory),
 ) -> Result<(), ArrayError> {
     let (mut sender, fed) = mpsc::channel(parallel);
-    let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, slab.strides(), parallel);
+    let mut feed = ChunkScheduler::in_order(source.clone(), (&slab.selection, slab.strides()), parallel, order);
     let feeder = async move { schedule_jobs(&mut feed, &sink, &mut sender).await.map(|_| ()) }.boxed();
     let mut jobs = Assembly::new(source.clone(), (feeder, fed), parallel, memory);
     match jobs.next().await? {
@@ -114,7 +114,7 @@ impl Assembly {
         let GrantedMemory { assembly, parallel, jobs, memory } = memory.take(&source.context.options).await?;
         let (sender, fed) = mpsc::channel(parallel);
         let supplies = BufferResources {
-            buffers: Arc::default(),
+            buffers: source.context.buffers.clone(),
             retained: Arc::new(ByteCounter::new(assembly.max(source.variable_length_budget()))),
             memory: memory.map(Arc::new),
         };

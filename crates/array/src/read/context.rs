@@ -2,7 +2,10 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
@@ -47,6 +50,10 @@ pub(crate) struct ReadContext {
     scanning: bool,
     /// The scan, once it runs.
     scan: OnceLock<Scan>,
+    /// True while the chunks that are decoded will be read again by this read.
+    rereads: AtomicBool,
+    /// The bytes of decoded chunks that are cached for it, at most.
+    cacheable: u64,
     /// The bytes that are decoded, about.
     pub(crate) decoded_len: u128,
     /// The work that the read may do.
@@ -79,6 +86,8 @@ impl ReadContext {
             caching,
             scanning,
             scan,
+            rereads: AtomicBool::new(false),
+            cacheable: largest,
             decoded_len: found.stored_part(decoded_len),
             work_budget: work,
         })
@@ -95,7 +104,30 @@ impl ReadContext {
 
     /// True if decoded chunks are cached at the moment.
     pub(crate) fn caches(&self) -> bool {
-        self.caching || self.scan.get().is_some_and(Scan::has_company)
+        self.caching || self.rereads.load(Relaxed) || self.scan.get().is_some_and(Scan::has_company)
+    }
+
+    /// The chunk that another scan of the array has reached, from where on both can be passed the same chunks.
+    pub(crate) fn running_scan(&self) -> Option<Vec<u64>> {
+        self.scan.get().filter(|scan| scan.has_company()).and_then(Scan::position)
+    }
+
+    /// Records that the scan, if the read is one, has reached a chunk.
+    pub(crate) fn reach(&self, chunk: &[u64]) {
+        if let Some(scan) = self.scan.get() {
+            scan.reach(chunk);
+        }
+    }
+
+    /// Caches the chunks of a scan from now on, or no longer, since the read will read them again.
+    pub(crate) fn set_rereads(&self, rereads: bool) {
+        self.rereads.store(rereads && self.scanning, Relaxed);
+    }
+
+    /// The number of chunks that are cached of a scan if they will be read again.
+    pub(crate) fn cacheable_chunks(&self) -> u64 {
+        let chunk = self.decoded_len.div_ceil(u128::from(self.chunks.max(1))).max(1);
+        u64::try_from(u128::from(self.cacheable) / chunk).unwrap_or(u64::MAX)
     }
 
     /// The chunk at a position of the grid. No store is asked for it unless it may be stored under several keys.

@@ -11,7 +11,6 @@
 
 pub(crate) mod array_read;
 pub(crate) mod assemble;
-pub(crate) mod buffer_pool;
 mod cached_units;
 mod chunk_versions;
 pub(crate) mod coalesce;
@@ -28,6 +27,7 @@ pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod needs;
 pub(crate) mod plan;
+mod runs;
 pub(crate) mod scatter;
 pub(crate) mod scheduler;
 pub(crate) mod shard_index;

@@ -2,12 +2,15 @@
 
 use zarrd_codec::Elements;
 
-use super::slab_buffer::{ScatterError, SlabBuffer, SlabCursor, StridedElements};
+use super::{
+    runs::{ElementRows, StridedElements},
+    slab_buffer::{ScatterError, SlabBuffer, SlabCursor},
+};
 use crate::grid::{
     dimension::DimIndexer,
     points::IndexedPoints,
     projection::{ElementSelection, StackEntry},
-    strided::{StridedCopies, StridedCopy, Strides},
+    strided::{StridedCopies, StridedCopy, StridedRows, Strides},
 };
 
 /// The length in bytes from which a run is shared instead of copied, if it fills whole segments.
@@ -64,13 +67,14 @@ pub(crate) fn scatter(
     match selection {
         ElementSelection::Points(points) => scatter_points(&mut writer, points),
         ElementSelection::Orthogonal(axes) => {
-            StridedCopies::new(axes, &own(axes.len()), strides).visit(|run| writer.write(run))
+            StridedCopies::new(axes, &own(axes.len()), strides).visit_rows(|rows| writer.write_rows(rows))
         }
         ElementSelection::Stacked(entries) => {
             let own = own(entries.first().map_or(0, |entry| entry.axes.len()));
             entries.iter().try_for_each(|StackEntry { axes, out }| {
-                let moved = |run: StridedCopy| StridedCopy { out: run.out.saturating_add(*out), ..run };
-                StridedCopies::new(axes, &own, strides).visit(|run| writer.write(moved(run)))
+                let moved = |row: StridedCopy| StridedCopy { out: row.out.saturating_add(*out), ..row };
+                StridedCopies::new(axes, &own, strides)
+                    .visit_rows(|rows| writer.write_rows(StridedRows { row: moved(rows.row), ..rows }))
             })
         }
     }
@@ -93,6 +97,23 @@ fn scatter_points(writer: &mut Scatter<'_>, points: &IndexedPoints) -> Result<()
 }
 
 impl Scatter<'_> {
+    fn write_rows(&mut self, all: StridedRows) -> Result<(), ScatterError> {
+        let StridedRows { mut row, step, out_step, rows } = all;
+        let is_run = row.out_step == 1 && (row.step == 1 || row.len == 1);
+        if let (true, CopySource::Elements { elements: Elements::Fixed(bytes), .. }, Some(size)) =
+            (is_run && rows > 1, self.source, self.size)
+            && (1..MIN_SHARED_RUN as u64).contains(&row.len.saturating_mul(size as u64))
+        {
+            let all = ElementRows { bytes, first: row.from, len: row.len, step, rows };
+            return self.cursor.write_rows(row.out, out_step, all);
+        }
+        for _ in 0..rows {
+            self.write(row)?;
+            row = StridedCopy { from: row.from.wrapping_add_signed(step), out: row.out.wrapping_add(out_step), ..row };
+        }
+        Ok(())
+    }
+
     #[inline]
     fn write(&mut self, run: StridedCopy) -> Result<(), ScatterError> {
         let StridedCopy { mut from, step, mut out, out_step, len } = run;

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     error::ArrayError,
     grid::{
-        projection::{ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection},
+        projection::{ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection, VisitOrder},
         strided::Strides,
     },
 };
@@ -50,6 +50,17 @@ pub(crate) struct ChunkScheduler {
     lookahead: Lookahead,
     /// Jobs found, each with its first position in the output.
     jobs: Vec<(u64, Job)>,
+    /// The number of chunks before those that the read will read again; `None` if it reads none again.
+    before_reread: Option<u64>,
+}
+
+/// The order of a pass over elements.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PassOrder {
+    /// The order of the chunks.
+    pub(crate) visits: VisitOrder,
+    /// True if there is another pass in the opposite order.
+    pub(crate) is_repeated: bool,
 }
 
 /// The traversal state of one container.
@@ -74,12 +85,43 @@ impl ChunkScheduler {
     /// The jobs that write these elements of the array into a slab with these strides, of which `jobs` run at a time.
     pub(crate) fn new(source: Arc<ReadContext>, selection: &ElementSelection, strides: Strides, jobs: usize) -> Self {
         let projections = selection.project(&source.array.model().grid, EdgePolicy::Full);
+        Self::of_chunks(source, projections, strides, jobs)
+    }
+
+    /// The jobs that pass these elements of the array to a sink that takes them in any order. If `is_repeated`, the last
+    /// chunks are cached, as many as may be, for the next pass, which begins with them.
+    pub(crate) fn in_order(
+        source: Arc<ReadContext>,
+        (selection, strides): (&ElementSelection, Strides),
+        jobs: usize,
+        PassOrder { visits, is_repeated }: &PassOrder,
+    ) -> Self {
+        let projections = selection.project(&source.array.model().grid, EdgePolicy::Full).in_order(visits);
+        let before = projections.known_len().map(|count| count.saturating_sub(source.cacheable_chunks()));
+        let before_reread = before.filter(|_| *is_repeated);
+        Self { before_reread, ..Self::of_chunks(source, projections, strides, jobs) }
+    }
+
+    fn of_chunks(source: Arc<ReadContext>, projections: ChunkProjections, strides: Strides, jobs: usize) -> Self {
+        source.set_rereads(false);
         Self {
             lookahead: Lookahead::new(source.clone(), jobs),
             source,
             strides,
             stack: vec![vec![TraversalFrame { container: Container::Array, projections }]],
             jobs: Vec::new(),
+            before_reread: None,
+        }
+    }
+
+    /// Records that a chunk comes next.
+    fn reach(&mut self, chunk: &[u64]) {
+        self.source.reach(chunk);
+        if let Some(before) = &mut self.before_reread {
+            match before.checked_sub(1) {
+                Some(left) => *before = left,
+                None => self.source.set_rereads(true),
+            }
         }
     }
 
@@ -123,6 +165,7 @@ impl ChunkScheduler {
             let Some(Piece { projection: piece, shard }) = self.lookahead.next(cut) else {
                 return Ok(if inner.is_empty() { Progress::Done } else { Progress::Descend(inner) });
             };
+            self.reach(&piece.index);
             let place = self.strides.first(&piece.selection);
             let part = match self.find_chunk(&piece, shard).await? {
                 FoundChunk::Missing => {

@@ -11,8 +11,11 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 use zarrd_codec::{Elements, VariableBuilder};
 
-use super::buffer_pool::{BufferPool, ByteCounter, with_permit};
-use crate::memory::claim::Permit;
+use super::runs::{ElementRows, StridedElements};
+use crate::{
+    buffer_pool::{BufferPool, ByteCounter, with_permit},
+    memory::claim::Permit,
+};
 
 /// The unit of a segment's memory permit, in bytes.
 pub(crate) const PERMIT_UNIT: u64 = 1 << 10;
@@ -99,19 +102,6 @@ struct LockedSegment<'a> {
     /// The number of its elements.
     len: u64,
     segment: MutexGuard<'a, Segment>,
-}
-
-/// Elements of a fixed size at equal distances.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StridedElements<'a> {
-    /// The buffer that contains them.
-    pub(crate) bytes: &'a [u8],
-    /// The index of the first element in the buffer.
-    pub(crate) first: u64,
-    /// The distance to the next, in elements.
-    pub(crate) step: i64,
-    /// The number of elements.
-    pub(crate) count: u64,
 }
 
 /// The reason why an element cannot be written.
@@ -266,6 +256,30 @@ impl<'a> SlabCursor<'a> {
         Ok(())
     }
 
+    /// Writes rows to the positions from `out` on, each `out_step` after the one before.
+    pub(crate) fn write_rows(&mut self, out: u64, out_step: u64, all: ElementRows<'_>) -> Result<(), ScatterError> {
+        let size = self.buffer.size.unwrap_or(0);
+        let (mut out, mut left) = (out, all);
+        while left.rows > 0 {
+            let (target, written) = self.segment_bytes(out, size)?;
+            // The rows that end in this segment.
+            let free = (target.len() / size) as u64;
+            let more = free.checked_sub(left.len).map(|after| after.checked_div(out_step).unwrap_or(0));
+            let count = more.map_or(0, |more| more.saturating_add(1)).min(left.rows);
+            match count {
+                0 => self.write(out, left.row(size).ok_or(ScatterError::Internal)?)?,
+                _ => {
+                    left.copy_to(target, [out_step, count], size).ok_or(ScatterError::Internal)?;
+                    *written += count * left.len;
+                }
+            }
+            let count = count.max(1);
+            left = left.after(count).ok_or(ScatterError::Internal)?;
+            out = out.saturating_add(out_step.saturating_mul(count));
+        }
+        Ok(())
+    }
+
     /// As [`write`](Self::write), but segments that the bytes fill entirely share them instead of copying.
     pub(crate) fn install(&mut self, out: u64, bytes: &Bytes) -> Result<(), ScatterError> {
         let size = self.buffer.size.filter(|&size| size > 0).ok_or(ScatterError::Internal)?;
@@ -389,51 +403,5 @@ impl<'a> SlabCursor<'a> {
         let segment = self.buffer.segments.get(number).ok_or(ScatterError::Internal)?.lock();
         self.locked = Some(LockedSegment { number, start: out.saturating_sub(first), len, segment });
         Ok(first)
-    }
-}
-
-impl StridedElements<'_> {
-    /// The elements after the first `count`.
-    fn after(self, count: u64) -> Option<Self> {
-        let left = self.count.checked_sub(count)?;
-        if left == 0 {
-            return Some(Self { count: left, ..self });
-        }
-        let distance = self.step.checked_mul(i64::try_from(count).ok()?)?;
-        Some(Self { first: self.first.checked_add_signed(distance)?, count: left, ..self })
-    }
-
-    /// Copies as many elements as fit into `to`.
-    #[inline]
-    fn copy_to(&self, to: &mut [u8], size: usize) -> Option<()> {
-        match size {
-            1 => self.copy_sized::<1>(to),
-            2 => self.copy_sized::<2>(to),
-            4 => self.copy_sized::<4>(to),
-            8 => self.copy_sized::<8>(to),
-            16 => self.copy_sized::<16>(to),
-            _ => {
-                let mut from = self.first;
-                for slot in to.chunks_exact_mut(size) {
-                    let start = usize::try_from(from).ok()?.checked_mul(size)?;
-                    slot.copy_from_slice(self.bytes.get(start..start.checked_add(size)?)?);
-                    from = from.wrapping_add_signed(self.step);
-                }
-                Some(())
-            }
-        }
-    }
-
-    /// [`copy_to`](Self::copy_to) with a size known at compile time, so that each copy is one move.
-    #[inline]
-    fn copy_sized<const SIZE: usize>(&self, to: &mut [u8]) -> Option<()> {
-        let (elements, _) = self.bytes.as_chunks::<SIZE>();
-        let (slots, _) = to.as_chunks_mut::<SIZE>();
-        let mut from = self.first;
-        for slot in slots {
-            *slot = *elements.get(usize::try_from(from).ok()?)?;
-            from = from.wrapping_add_signed(self.step);
-        }
-        Some(())
     }
 }

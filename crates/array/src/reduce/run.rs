@@ -16,17 +16,21 @@ use super::{
     slabs::{ReductionSlab, Slabs},
 };
 use crate::{
+    buffer_pool::with_permit,
     error::ArrayError,
-    grid::{projection::ElementSelection, slab::Slab},
+    grid::{
+        projection::{ElementSelection, VisitOrder},
+        slab::Slab,
+    },
     map::{Decode, ElementMap},
     memory::claim::Permit,
     read::{
         array_read::ArrayRead,
         assemble::pass_elements,
-        buffer_pool::with_permit,
         context::ReadContext,
         memory::{GrantedMemory, JobMemory},
         needs::SMALL_STATE,
+        scheduler::PassOrder,
     },
     result_cache::{Compute, ResultKey},
 };
@@ -67,10 +71,18 @@ impl Reducer {
         Ok(Self { source, parallel, jobs, partials, memory: memory.map(Arc::new) })
     }
 
-    /// Adds the elements of a region to partial results, and merges them.
+    /// The order of a first pass. If another scan of the array runs, it begins where that one is, so that what either
+    /// decodes is for both, and ends with what comes before.
+    pub(crate) fn first_order(&self, is_repeated: bool) -> PassOrder {
+        self.source.start_scan();
+        let visits = VisitOrder { from: self.source.running_scan(), reversed: false };
+        PassOrder { visits, is_repeated }
+    }
+
+    /// Adds the elements of a region to partial results in this order, and merges them.
     pub(crate) async fn pass(
         &self,
-        region: &Region,
+        (region, order): (&Region, &PassOrder),
         grid: Arc<GroupGrid>,
         decode: Option<Arc<dyn ElementMap>>,
         make: Box<MakePartial>,
@@ -80,7 +92,7 @@ impl Reducer {
         if let Some(selection) = ElementSelection::of(region) {
             let extents = region.dimensions.iter().map(DimensionSelection::len).collect();
             let slab = Slab { extents, selection };
-            pass_elements(self.source.clone(), slab, sink.clone(), (self.parallel, self.jobs)).await?;
+            pass_elements(self.source.clone(), (slab, order), sink.clone(), (self.parallel, self.jobs)).await?;
         }
         let cost = Cost::of(Work::Compute, sink.merge_work());
         self.source.context.run(cost, move || sink.merged()).await?
@@ -206,7 +218,8 @@ impl Running {
         let grid = Arc::new(GroupGrid::new(&windows).ok_or(ComputeError::Internal)?);
         let (plan, groups, of_slab) = (self.plan.clone(), grid.groups(), grid.clone());
         let make = Box::new(move || plan.reduction.partial(of_slab.clone()));
-        let partial = self.reducer.pass(&region, grid, self.plan.steps.decode.clone(), make).await?;
+        let order = self.reducer.first_order(false);
+        let partial = self.reducer.pass((&region, &order), grid, self.plan.steps.decode.clone(), make).await?;
         let (plan, steps) = (self.plan.clone(), (groups as u64).saturating_mul(1 << 8));
         let results = self.reducer.run(steps, move || Ok(plan.reduction.finish(&partial, groups)?)).await?;
         let results = match results {

@@ -169,10 +169,15 @@ impl StatisticsRead {
         let windows: Vec<Windows> = extents.iter().map(|&extent| Windows::whole(extent)).collect();
         let mut passes = StatisticsPasses::new(self.request.clone(), self.data_type(), &extents)?;
         let reducer = Reducer::new(self.read, self.request.state_size()).await?;
+        let mut order = reducer.first_order(true);
         while let Some(pass) = passes.next(&windows)? {
+            order.is_repeated = !passes.is_last();
             let grid = pass.grid();
-            let partial = reducer.pass(&region, grid, self.decode.clone(), Box::new(move || pass.partial())).await?;
+            let make = Box::new(move || pass.partial());
+            let partial = reducer.pass((&region, &order), grid, self.decode.clone(), make).await?;
             passes.add(partial)?;
+            // It begins with the chunks that were read last, of which many are still decoded.
+            order.visits.reversed = !order.visits.reversed;
         }
         Ok(passes.finish()?)
     }

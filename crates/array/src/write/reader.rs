@@ -11,7 +11,7 @@ use super::{
     error::WriteError,
     memory::{MemoryShare, MemoryUse, RESERVATION_STEP},
 };
-use crate::{error::ArrayError, read::buffer_pool::BufferPool};
+use crate::{buffer_pool::BufferPool, error::ArrayError};
 
 /// A reader of the bytes of a region.
 pub(crate) struct ElementReader {
@@ -50,8 +50,8 @@ pub(crate) enum BufferMemory {
 
 impl ElementReader {
     /// A reader of `stream`, which has to yield `expected` bytes.
-    pub(crate) fn new(stream: ByteStream, expected: u64) -> Self {
-        Self { stream, rest: Bytes::new(), expected, taken: 0, buffers: Arc::default() }
+    pub(crate) fn new(stream: ByteStream, expected: u64, buffers: Arc<BufferPool>) -> Self {
+        Self { stream, rest: Bytes::new(), expected, taken: 0, buffers }
     }
 
     /// Waits for the next bytes, or for the end.

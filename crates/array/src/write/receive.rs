@@ -77,7 +77,7 @@ pub(crate) async fn receive(
 /// Fails unless there are no elements: for an empty region.
 pub(crate) async fn expect_no_elements(elements: ElementSource) -> Result<(), WriteError> {
     match elements {
-        ElementSource::Fixed(stream) => ElementReader::new(stream, 0).end().await,
+        ElementSource::Fixed(stream) => ElementReader::new(stream, 0, Arc::default()).end().await,
         ElementSource::Variable(elements) if !elements.is_empty() => {
             Err(WriteError::Count { expected: 0, found: elements.len() as u64 })
         }
@@ -92,7 +92,8 @@ async fn receive_stream(
     size: usize,
 ) -> Result<ReceivedChunks, WriteError> {
     let size = size as u64;
-    let mut reader = ElementReader::new(stream, target.layout.elements().saturating_mul(size));
+    let expected = target.layout.elements().saturating_mul(size);
+    let mut reader = ElementReader::new(stream, expected, target.context.buffers.clone());
     let mut encoder = ChunkEncoder::new(target.clone(), Some(account), None);
     let mut pending = PendingParts::default();
     let options = &target.context.options;

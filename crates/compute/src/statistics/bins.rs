@@ -82,6 +82,17 @@ impl Edges {
         &self.edges
     }
 
+    /// The number of finite numbers in each bin, given how many there are of each.
+    pub(super) fn count(&self, numbers: &[(f64, u64)]) -> Vec<u64> {
+        let mut counts = filled(0, self.edges.len().saturating_sub(1));
+        for &(number, count) in numbers {
+            if let Some(slot) = self.bin(number).and_then(|bin| counts.get_mut(bin)) {
+                *slot += count;
+            }
+        }
+        counts
+    }
+
     /// The bin of a number; `None` if it is outside. Each bin has its lower edge, and the last one both.
     #[inline]
     fn bin(&self, number: f64) -> Option<usize> {

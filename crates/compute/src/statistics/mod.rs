@@ -1,7 +1,8 @@
 //! Statistics of all elements: moments, extremes, exact quantiles, and a histogram.
 //!
 //! They take several passes over the elements: the first one counts them, and fixes the range of the histogram; each
-//! pass fixes up to 16 bits more of the elements at the ranks of the quantiles. Only counters are in memory.
+//! pass fixes up to 16 bits more of the elements at the ranks of the quantiles. Only counters are in memory. Integers of up
+//! to 16 bits take one pass, which counts each of them: quantiles, range and histogram follow from that.
 
 mod bins;
 mod guess;
@@ -114,6 +115,11 @@ impl StatisticsRequest {
     /// The number of passes over elements of a type, at most.
     pub fn passes(&self, data_type: &DataType) -> u64 {
         let width = data_type.fixed_size().unwrap_or(8) as u64 * 8;
+        if let Kind::Number(number) = Kind::of(data_type)
+            && is_counted_whole(number)
+        {
+            return 1;
+        }
         let of_quantiles = if self.quantiles.is_empty() { 1 } else { width.div_ceil(12) };
         of_quantiles.max(if self.bins > 0 && self.range.is_none() { 2 } else { 1 })
     }
@@ -129,7 +135,10 @@ impl StatisticsRequest {
         const BASE: u64 = 128 << 10;
         /// That of the counters of a bin.
         const PER_BIN: u64 = 48;
-        BASE + ranks::counters_size(self.quantiles.len() as u64) + self.bins * PER_BIN
+        /// The memory of the counters of all numbers of 16 bits.
+        const OF_NUMBERS: u64 = 8 << ranks::FIRST_BITS;
+        let of_numbers = if self.needs_finite_range() { OF_NUMBERS } else { 0 };
+        BASE + ranks::counters_size(self.quantiles.len() as u64).max(of_numbers) + self.bins * PER_BIN
     }
 }
 
@@ -163,7 +172,10 @@ impl StatisticsPasses {
     /// The next pass; `None` when there is none left. Its result is passed to [`add`](Self::add).
     pub fn next(&mut self, windows: &[Windows]) -> Result<Option<StatisticsPass>, ComputeError> {
         let is_first = self.done == 0;
-        let has_ranks = !self.request.quantiles.is_empty() && (is_first || !self.ranks.is_empty());
+        let has_ranks = match is_first {
+            true => !self.request.quantiles.is_empty() || self.bins_follow(),
+            false => !self.ranks.is_empty(),
+        };
         self.rank_pass = if has_ranks { self.search.pass().map(Arc::new) } else { None };
         let edges = self.next_edges().map(Arc::new);
         self.counts_bins = edges.is_some();
@@ -175,13 +187,20 @@ impl StatisticsPasses {
         let computations = if is_first { self.computations(&FUNCTIONS)? } else { Vec::new() };
         Ok(Some(StatisticsPass {
             computations,
-            needs_finite_range: is_first && self.request.needs_finite_range(),
+            needs_finite_range: is_first && self.needs_finite_range(),
             number: self.number,
             rank_pass: self.rank_pass.clone(),
             edges,
             grid: Arc::new(GroupGrid::new(windows).ok_or(ComputeError::Internal)?),
             size: self.data_type.fixed_size(),
         }))
+    }
+
+    /// True if no pass follows the one that [`next`](Self::next) has returned.
+    pub fn is_last(&self) -> bool {
+        let has_bins =
+            !self.request.needs_finite_range() || self.counts_bins || self.bins_follow() || self.bins.is_some();
+        has_bins && self.rank_pass.as_ref().is_none_or(|pass| self.search.is_last(pass))
     }
 
     /// Adds the merged result of the last pass.
@@ -197,6 +216,9 @@ impl StatisticsPasses {
             let counts = counts_of(accumulators.next())?;
             if !self.ranks.is_empty() {
                 self.search.narrow(&pass, &counts)?;
+            }
+            if self.bins_follow() {
+                self.count_bins(&counts);
             }
         }
         if self.counts_bins {
@@ -246,6 +268,28 @@ impl StatisticsPasses {
         Some(Edges::new(self.request.bins, range, self.number, bounds))
     }
 
+    /// True if the first pass counts each number, and the histogram between elements follows from that.
+    fn bins_follow(&self) -> bool {
+        self.request.needs_finite_range() && is_counted_whole(self.number)
+    }
+
+    /// True if the first pass has to find the range of the histogram by itself.
+    fn needs_finite_range(&self) -> bool {
+        self.request.needs_finite_range() && !self.bins_follow()
+    }
+
+    /// Counts the bins of the histogram, given the count of each number, in increasing order.
+    fn count_bins(&mut self, counts: &[u64]) {
+        let found = (0..).zip(counts).filter(|(_, count)| **count > 0);
+        let mut numbers = found.map(|(rank, &count)| (number_of_rank(self.number, rank), count));
+        let Some(least) = numbers.next() else { return };
+        let numbers: Vec<(f64, u64)> = std::iter::once(least).chain(numbers).collect();
+        let greatest = numbers.last().map_or(least.0, |last| last.0);
+        let edges = Edges::new(self.request.bins, (least.0, greatest), self.number, Bounds::Elements);
+        self.bins = Some(edges.count(&numbers));
+        self.edges = Some(Arc::new(edges));
+    }
+
     fn computations(&self, operations: &[Operation]) -> Result<Vec<Computation>, ComputeError> {
         let mut computations = Vec::with_capacity(operations.len());
         for &operation in operations {
@@ -286,7 +330,7 @@ impl StatisticsPasses {
             results.push(result(&*last, computation)?);
         }
         let mut finite = Vec::new();
-        if self.request.needs_finite_range() {
+        if self.needs_finite_range() {
             accumulators.next().ok_or(ComputeError::Internal)?.finish(0..1, &mut finite)?;
         }
         let number = |result: Option<&Option<(DataType, Vec<u8>)>>| {
@@ -326,6 +370,11 @@ impl StatisticsPass {
     }
 }
 
+/// True if one pass counts each number that elements of this type may be.
+fn is_counted_whole(number: Number) -> bool {
+    number != Number::Float16 && number.size() * 8 <= ranks::FIRST_BITS as usize
+}
+
 /// Statistics of all of some elements at once.
 #[cfg(test)]
 fn statistics(request: StatisticsRequest, data_type: &DataType, elements: &Elements) -> Statistics {
@@ -343,61 +392,4 @@ fn statistics(request: StatisticsRequest, data_type: &DataType, elements: &Eleme
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-    use proptest::prelude::*;
-
-    fn of(values: &[f64], quantiles: Vec<f64>, bins: u64) -> Statistics {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let request = StatisticsRequest { quantiles, bins, range: None };
-        statistics(request, &DataType::of_number(Number::Float64), &Elements::Fixed(Bytes::from(bytes)))
-    }
-
-    #[test]
-    fn quantiles_are_exact_order_statistics() {
-        let quantiles = vec![0.0, 0.1, 0.5, 0.98, 1.0];
-        proptest!(ProptestConfig::with_cases(50), |(values in proptest::collection::vec(any::<f64>(), 1..200))| {
-            let found = of(&values, quantiles.clone(), 0);
-            let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
-            sorted.sort_by(f64::total_cmp);
-            prop_assert_eq!(found.count, sorted.len() as u64);
-            prop_assert_eq!(found.missing, (values.len() - sorted.len()) as u64);
-            for (quantile, value) in found.quantiles {
-                if sorted.is_empty() {
-                    prop_assert!(value.is_nan());
-                    continue;
-                }
-                let (low, high, part) = position(quantile, sorted.len() as u64);
-                let expected = interpolated(sorted[low as usize], sorted[high as usize], part);
-                prop_assert!(value == expected || value.is_nan() && expected.is_nan());
-            }
-        });
-    }
-
-    #[test]
-    fn every_finite_element_is_in_a_bin() {
-        proptest!(ProptestConfig::with_cases(50), |(values in proptest::collection::vec(-1e3..1e3_f64, 1..300), bins in 1..40_u64)| {
-            let (edges, counts) = of(&values, Vec::new(), bins).histogram.unwrap();
-            prop_assert_eq!(counts.iter().sum::<u64>(), values.len() as u64);
-            prop_assert_eq!((edges.len(), counts.len()), (bins as usize + 1, bins as usize));
-            for (bin, count) in counts.iter().enumerate() {
-                let is_last = bin + 1 == counts.len();
-                let inside = |value: &&f64| {
-                    **value >= edges[bin] && (**value < edges[bin + 1] || is_last && **value == edges[bin + 1])
-                };
-                prop_assert_eq!(*count, values.iter().filter(inside).count() as u64);
-            }
-        });
-    }
-
-    #[test]
-    fn statistics_of_nothing_are_nan() {
-        let found = of(&[f64::NAN, f64::INFINITY], vec![0.5], 4);
-        assert_eq!((found.count, found.missing, found.histogram), (1, 1, None));
-        assert_eq!(found.quantiles, [(0.5, f64::INFINITY)]);
-        let found = of(&[f64::NAN], vec![0.5], 4);
-        assert!(found.mean.is_nan() && found.std.is_nan() && found.extremes.is_none());
-        assert!(found.quantiles.iter().all(|(_, value)| value.is_nan()));
-    }
-}
+mod tests;

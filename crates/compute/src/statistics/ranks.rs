@@ -10,7 +10,7 @@ use crate::{accumulate::Accumulator, element::Ordered, error::ComputeError};
 const MAX_COUNTERS: u64 = 1 << 20;
 
 /// The bits that the first pass fixes, at most.
-const FIRST_BITS: u32 = 16;
+pub(super) const FIRST_BITS: u32 = 16;
 
 /// The memory of the counters of a pass for some quantiles, in bytes, at most. Each is between two ranks.
 pub(super) fn counters_size(quantiles: u64) -> u64 {
@@ -68,6 +68,11 @@ impl RankSearch {
         let most = (MAX_COUNTERS / prefixes.len().max(1) as u64).max(2).ilog2().min(FIRST_BITS);
         let bits = most.min(left);
         (bits > 0 && !prefixes.is_empty()).then_some(RankPass { prefixes, below: left, bits })
+    }
+
+    /// True if a pass fixes all bits that are left.
+    pub(super) fn is_last(&self, pass: &RankPass) -> bool {
+        self.fixed.saturating_add(pass.bits) >= self.width
     }
 
     /// Sets the ranks, after the elements were counted for the first time.

@@ -1,6 +1,7 @@
 //! Reads that run at the same time share what they decode, and nothing else.
 
 mod attack;
+mod scans;
 
 use std::{
     sync::{
@@ -12,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt, TryStreamExt, future::join_all};
+use futures::{TryStreamExt, future::join_all};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, watch},
@@ -246,31 +247,6 @@ async fn inner_chunks_of_shards_are_decoded_once() {
     assert!(finish(second).await.unwrap().into_iter().eq((1..8 * INNER).step_by(9).map(incompressible)));
     assert_eq!(gate.requests.load(Relaxed), 8);
     assert_eq!(first_metrics.stats().decoded + second_metrics.stats().decoded, 8);
-    all_is_released(&arrays).await;
-}
-
-/// Reads that exceed the cache scan the array; another scan of it that comes later finds what the first one decodes
-/// meanwhile in the cache.
-#[tokio::test]
-async fn scans_that_run_together_cache_what_they_decode() {
-    const CHUNK: u64 = 64 << 10;
-    let (store, gate) = gated(64, CHUNK, &gzip(), |index| element(0, index)).await;
-    let arrays = Arrays::new(store, Options { cache_capacity: 7 << 20, ..uncached(2) });
-    let alone = start(&arrays, "::7").await;
-    gate.open.send_replace(true);
-    finish(alone.0).await.unwrap();
-    assert_eq!((alone.1.stats().decoded, arrays.cached_bytes()), (64, 0), "one scan sweeps through");
-    let read = plan(&arrays, "/a", "::5").await.unwrap();
-    let metrics = read.metrics();
-    let mut second = Box::pin(elements(read));
-    assert!(second.as_mut().now_or_never().is_none(), "it starts, and waits");
-    let (first, first_metrics) = start(&arrays, "::7").await;
-    finish(first).await.unwrap();
-    assert!(arrays.cached_bytes() >= 32 * CHUNK, "{}", arrays.cached_bytes());
-    let found = timeout(TIMEOUT, second).await.unwrap().unwrap();
-    assert!(found.into_iter().eq((0..64 * CHUNK).step_by(5).map(|index| element(0, index))));
-    let (first, second) = (first_metrics.stats(), metrics.stats());
-    assert!(second.cached >= 32 && first.decoded + second.decoded <= 64 + 32, "{first:?} {second:?}");
     all_is_released(&arrays).await;
 }
 
