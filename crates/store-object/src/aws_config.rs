@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_absent_too_large_or_no_text_are_told_apart() {
+    fn absent_files_have_no_sections_and_large_or_binary_ones_are_errors() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config");
         assert!(Sections::read(&file).unwrap().0.is_empty());

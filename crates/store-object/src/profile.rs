@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::aws_config::{ConfigFileError, Section, Sections};
 
-/// Settings by which a profile obtains credentials in ways that zarrd does not have.
+/// Settings by which a profile obtains credentials by methods that zarrd does not have.
 const UNSUPPORTED: [&str; 8] = [
     "sso_session",
     "sso_start_url",

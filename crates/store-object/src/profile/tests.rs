@@ -1,4 +1,4 @@
-//! What becomes of profiles in files and of variables beside them.
+//! Variables that profiles in files add to those of an environment.
 
 use std::fs;
 

@@ -63,7 +63,7 @@ async fn buckets_open_while_their_service_is_down_and_are_read_when_it_is_up() {
     assert_eq!(store.list_prefix(&Prefix::root(), PageRequest::first(9)).await.unwrap().keys.len(), 1);
     // A bucket that does not exist, or that refuses, is an error at once.
     server.on_request(|_| Some(Fault::Answer(403, Vec::new(), String::new())));
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     assert!(BucketStore::open_even_if_unreachable(&url, options(&server)).await.is_err());
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
