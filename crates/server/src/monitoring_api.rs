@@ -27,7 +27,7 @@ const OPENMETRICS: HeaderValue = HeaderValue::from_static("application/openmetri
 /// The time in which a store of other programs has to answer to count as reachable.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// The name of a value that is asked for; it need not exist.
+/// The name of the value whose metadata is read; it need not exist.
 const DOCUMENT: &str = "zarr.json";
 
 /// `GET /healthz`: the process is running.

@@ -1,4 +1,4 @@
-//! Variables that profiles in files add to those of an environment.
+//! The variables that profiles add to an environment.
 
 use std::fs;
 
