@@ -252,9 +252,15 @@ impl Context {
         Ok(self.executor.run(cost, job).await?)
     }
 
-    /// Runs a future that keeps its worker busy where the executor decides, on behalf of the request.
-    pub(crate) async fn run_future<T>(&self, cost: Cost, busy: impl Future<Output = T>) -> Result<T, ArrayError> {
-        Ok(self.executor.run_future(cost, busy).await?)
+    /// Runs a future that keeps its worker busy where the executor decides, on behalf of the request. It is boxed, since each
+    /// future on the way to it would have room for it.
+    pub(crate) fn run_future<T>(
+        &self,
+        cost: Cost,
+        busy: impl Future<Output = T>,
+    ) -> impl Future<Output = Result<T, ArrayError>> {
+        let busy = Box::pin(busy);
+        async move { Ok(self.executor.run_future(cost, busy).await?) }
     }
 
     /// A new memory account for one operation.

@@ -12,6 +12,7 @@ mod context;
 mod copy;
 mod delete;
 mod error;
+mod expectation;
 mod listing;
 mod multipart;
 mod objects;

@@ -36,6 +36,7 @@ use super::{
     content,
     context::{Context, ObjectBody, Parts},
     error::Failure,
+    expectation::Expectation,
     operations::{self, Operations},
     request_id,
 };
@@ -114,8 +115,9 @@ impl NameValidation for AnyName {
 /// Handles any request to the S3 surface.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
     let name = route_name(&request);
+    let (expectation, request) = Expectation::of(request);
     let response = request_scope::run(app.clone(), request, name, |request| respond(app, request)).await;
-    request_id::add(response).await
+    request_id::add(expectation.answered_by(response)).await
 }
 
 /// The name of a request's route and operation in the logs and the metrics.

@@ -93,7 +93,7 @@ async fn a_server_that_cannot_write_is_ready() {
     let ready = server.get("/readyz", &[]).await;
     let guarantees = json!([{
         "name": null, "reads": "key", "writes": "none", "conditions": "none", "listing": "sorted", "staleness": 0,
-        "shared_names": true, "checked": false, "consolidated": "ignored",
+        "shared_names": true, "checked": false, "consolidated": "ignored", "reachable": true,
     }]);
     let expected = json!({"writable": false, "problem": ProblemType::Unsupported.uri(), "guarantees": guarantees});
     assert_eq!((ready.status, ready.json()), (StatusCode::OK, expected));

@@ -156,3 +156,20 @@ async fn directories_are_no_keys() {
     assert_eq!(site.send(directory(Method::DELETE, "")).await.status, StatusCode::NO_CONTENT);
     assert!(site.api.keys().await.is_empty());
 }
+
+#[tokio::test]
+async fn response_that_no_continue_preceded_closes_its_connection() {
+    let site = Site::new();
+    let connection = async |headers: &[(&str, &str)], body: &str| {
+        let request = S3Request::new(Method::PUT, "/lab/a", body);
+        let answer =
+            site.send(headers.iter().fold(request, |request, (name, value)| request.header(name, value))).await;
+        answer.headers.get("connection").map(|value| value.to_str().unwrap().to_owned())
+    };
+    let expects = ("expect", "100-continue");
+    assert_eq!(connection(&[expects], "hello").await, None);
+    assert_eq!(connection(&[expects], "").await.as_deref(), Some("close"));
+    assert_eq!(connection(&[], "").await, None);
+    // Refused without its body.
+    assert_eq!(connection(&[expects, ("if-match", "\"none\"")], "hello").await.as_deref(), Some("close"));
+}

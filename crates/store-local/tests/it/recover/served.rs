@@ -1,6 +1,11 @@
 //! Damaged stores that are opened and used: what is whole is served, what is not is an error that names its key.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use futures::TryStreamExt;
 use tempfile::TempDir;
@@ -30,11 +35,23 @@ fn key(name: &str) -> Key {
     Key::parse(name).unwrap()
 }
 
+/// The result of a request, which is repeated while the index is rebuilt.
+async fn until_rebuilt<T>(request: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 0..600 {
+        match request().await {
+            Err(StoreError::Busy { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            result => return result,
+        }
+    }
+    request().await
+}
+
 async fn read(store: &LocalStore, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    match store.get(&key(name), None).await? {
+    until_rebuilt(async || match store.get(&key(name), None).await? {
         Some(value) => Ok(Some(value.bytes().await?.to_vec())),
         None => Ok(None),
-    }
+    })
+    .await
 }
 
 fn is_named(error: &StoreError, name: &str) -> bool {
@@ -42,7 +59,7 @@ fn is_named(error: &StoreError, name: &str) -> bool {
 }
 
 async fn listed(store: &dyn ListableStore) -> Result<Vec<Entry>, StoreError> {
-    list_all(store, &Prefix::root()).try_collect().await
+    until_rebuilt(async || list_all(store, &Prefix::root()).try_collect().await).await
 }
 
 async fn served(store: &LocalStore, model: &BTreeMap<String, Vec<u8>>) -> Served {
@@ -93,7 +110,8 @@ async fn open(dir: &Path, kind: IndexKind) -> Result<LocalStore, OpenError> {
 }
 
 async fn set(store: &LocalStore, name: &str, condition: Precondition) -> Result<(), StoreError> {
-    store.set(&key(name), Payload::from_bytes(b"again".to_vec()), condition).await.map(drop)
+    let value = || Payload::from_bytes(b"again".to_vec());
+    until_rebuilt(async || store.set(&key(name), value(), condition.clone()).await.map(drop)).await
 }
 
 /// Sets and erases some damaged keys, which works at once and after a restart.
@@ -102,7 +120,10 @@ async fn replace_damaged(store: LocalStore, dir: &Path, kind: IndexKind, named: 
     for (number, name) in named.clone() {
         match number % 2 {
             0 => set(&store, name, Precondition::none()).await.unwrap(),
-            _ => assert!(store.erase(&key(name), Precondition::none()).await.unwrap(), "{name}"),
+            _ => {
+                let erased = until_rebuilt(async || store.erase(&key(name), Precondition::none()).await).await;
+                assert!(erased.unwrap(), "{name}");
+            }
         }
     }
     let check = async |store: &LocalStore| {
@@ -306,11 +327,7 @@ async fn index_that_is_found_to_be_damaged_in_use_is_rebuilt() {
     let began = Instant::now();
     while !dir.path().join("damaged-index").exists() {
         assert!(began.elapsed().as_secs() < 60, "the index was not rebuilt");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    // Reads wait for the new index.
-    while matches!(read(&store, "none").await, Err(StoreError::Busy { .. })) {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let served = served(&store, &sample.model).await;
     assert!(served.wrong.is_empty() && !served.named.is_empty(), "{served:?}");
