@@ -13,7 +13,7 @@ use zarrd_store::{
     KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, TransactionalStore,
     WriteableStore,
 };
-use zarrd_store_local::{Certainty, IndexKind, LocalStore, Recovery};
+use zarrd_store_local::{Certainty, IndexKind, LocalStore, Loss, OpenError, Recovery};
 
 use crate::crash_states::{
     history::KeyState,
@@ -79,15 +79,24 @@ async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
 }
 
 /// What can be recovered of a state.
+#[derive(Default)]
 struct Recovered {
-    recovery: Recovery,
     /// The certain values.
     certain: BTreeMap<String, KeyState>,
+    /// The keys of all values.
+    keys: BTreeSet<String>,
+    losses: Vec<Loss>,
 }
 
 impl Recovered {
     async fn read(dir: &Path) -> Result<Self, String> {
-        let recovery = Recovery::open(dir).await.map_err(|error| format!("{error:?}"))?;
+        // It has the lock of the store until it is dropped.
+        let recovery = match Recovery::open(dir).await {
+            Ok(recovery) => recovery,
+            // A crash at the beginning leaves nothing.
+            Err(OpenError::NotAStore { .. }) => return Ok(Self::default()),
+            Err(error) => return Err(format!("{error:?}")),
+        };
         let mut certain = BTreeMap::new();
         for found in recovery.values().iter().filter(|found| found.certainty == Certainty::Certain) {
             let name = found.key.as_str();
@@ -95,7 +104,8 @@ impl Recovered {
             let parts: Vec<Bytes> = payload.stream.try_collect().await.map_err(|error| format!("{name}: {error:?}"))?;
             certain.insert(name.to_owned(), state_of(&parts.concat(), name)?);
         }
-        Ok(Self { recovery, certain })
+        let keys = recovery.values().iter().map(|value| value.key.as_str().to_owned()).collect();
+        Ok(Self { certain, keys, losses: recovery.losses().to_vec() })
     }
 
     /// Fails if a certain value is not the one that the store has, or if one of the store's is neither recovered nor named.
@@ -113,8 +123,7 @@ impl Recovered {
 
     /// True if a value is doubtful, or known to be lost.
     fn names(&self, name: &str) -> bool {
-        self.recovery.values().iter().any(|value| value.key.as_str() == name)
-            || self.recovery.losses().iter().any(|loss| loss.concerns(name))
+        self.keys.contains(name) || self.losses.iter().any(|loss| loss.concerns(name))
     }
 }
 
