@@ -10,7 +10,7 @@
 //! - **Threads** are shared caller by caller ([`pool`]): two for each processor, and one that is reserved for small jobs.
 //! - **Priorities** are those of runtimes ([`priority`]): normal, crowd, background. A job of more than
 //!   [`SMALL_JOB_STEPS`](limits::SMALL_JOB_STEPS) runs in the background. Some kinds of work take their request along, and
-//!   requests can [leave](leave) by themselves; what a request starts afterwards starts there.
+//!   requests can [leave](crate::leave()) by themselves; what a request starts afterwards starts there.
 //! - **Crowds**: with many clients, requests that are not small leave ([`leave_crowd`]), and short jobs that every response
 //!   has several of run in the background, a few at a time ([`run_short`]).
 //! - **Futures** that keep a worker busy ([`Executor::run_future`]) run in place, and other tasks of that worker move.
