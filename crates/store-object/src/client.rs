@@ -98,7 +98,8 @@ impl Resolve for Shuffled {
     }
 }
 
-fn boolean(text: &str) -> object_store::Result<bool> {
+/// Parses a boolean as the library does.
+pub(crate) fn boolean(text: &str) -> object_store::Result<bool> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "on" | "yes" | "y" => Ok(true),
         "0" | "false" | "off" | "no" | "n" => Ok(false),

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::aws_config::{ConfigFileError, Section, Sections};
+use crate::{
+    aws_config::{ConfigFileError, Section, Sections},
+    client::boolean,
+};
 
 /// Settings by which a profile obtains credentials by methods that zarrd does not have.
 const UNSUPPORTED: [&str; 8] = [
@@ -96,7 +99,7 @@ impl<'e> Environment<'e> {
     }
 
     fn is_true(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        self.get(name).is_some_and(|value| boolean(value).unwrap_or(false))
     }
 
     /// The file that a variable names, or one in `~/.aws`; none without a home.

@@ -12,6 +12,7 @@ use object_store::{
 };
 
 use crate::{
+    client::boolean,
     error::OpenError,
     http::Connector,
     location::{Location, Service},
@@ -66,7 +67,8 @@ pub(crate) fn connect(location: &Location, options: &Options) -> Result<Arc<dyn 
 /// first would not say why.
 fn check_endpoint(service: Service, variables: &[(String, String)]) -> Result<(), String> {
     let (endpoints, allowance) = service.endpoints();
-    let is_allowed = variables.iter().any(|(name, value)| name == allowance && !value.eq_ignore_ascii_case("false"));
+    // A value that is neither true nor false is an error of the client.
+    let is_allowed = variables.iter().any(|(name, value)| name == allowance && boolean(value).unwrap_or(true));
     let is_plain = |value: &str| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"));
     let plain = variables.iter().find(|(name, value)| endpoints.contains(&name.as_str()) && is_plain(value));
     match plain {

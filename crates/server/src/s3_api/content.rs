@@ -1,4 +1,4 @@
-//! What requests say of a value, and responses show of it: headers about its content, and metadata.
+//! Headers about the content of a value, and its metadata, in requests and responses.
 
 use std::collections::HashMap;
 

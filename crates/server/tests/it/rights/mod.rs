@@ -115,7 +115,7 @@ trait Cell {
     async fn send(&self, server: &CountedServer, caller: &Caller) -> TestResponse;
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Allowed,

@@ -38,7 +38,7 @@ enum Signer {
     OpenPair,
 }
 
-/// What an operation requires.
+/// The rights that an operation requires.
 #[derive(Clone, Debug)]
 enum Needs {
     /// A name that is no key, whatever the rights on it; of a copy, after the right to read the source.

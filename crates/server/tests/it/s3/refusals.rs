@@ -1,4 +1,4 @@
-//! What the guide says that S3 has and zarrd refuses: each row of its table, with the code that it names.
+//! Refusals: each row of the table in the guide is sent, and answered with the code that it names.
 
 use http::{Method, StatusCode};
 
