@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     io::{BufRead, Write},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -39,11 +40,13 @@ pub(crate) const DONE: &str = "done";
 const PROBE: &str = "probe/after";
 const PROBE_ID: u64 = u64::MAX;
 const PROBE_LEN: u32 = 5_000;
+/// The start of the name of an index that was moved aside.
+const DAMAGED_INDEX: &str = "damaged-";
 
 /// Reads paths of stores from standard input until it ends. `keys` is a file of keys to look up.
 pub(crate) fn run(index: &str, keys: &str) -> ExitCode {
     let index = crate::crash_states::plan::index(index);
-    let keys: Vec<String> = std::fs::read_to_string(keys).expect("the keys").lines().map(str::to_owned).collect();
+    let keys: Vec<String> = fs::read_to_string(keys).expect("the keys").lines().map(str::to_owned).collect();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     for dir in std::io::stdin().lock().lines() {
@@ -69,6 +72,8 @@ async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
             return outcome;
         }
     };
+    // An index that has to be rebuilt may be whole by luck alone, and hides that a sync is missing.
+    outcome.problems.extend(rebuilt_index(dir));
     outcome.found = outcome.read(&store, keys).await;
     let recovered = recovered.and_then(|recovered| recovered.agrees_with(&outcome.found));
     outcome.problems.extend(recovered.err().map(|problem| format!("recovering: {problem}")));
@@ -76,6 +81,13 @@ async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
         outcome.problems.push(problem);
     }
     outcome
+}
+
+/// The problem of a store that had to rebuild its index; `None` without one.
+fn rebuilt_index(dir: &Path) -> Option<String> {
+    let names = fs::read_dir(dir).expect("list the store").map(|entry| entry.expect("an entry").file_name());
+    let damaged = names.map(|name| name.to_string_lossy().into_owned()).find(|name| name.starts_with(DAMAGED_INDEX))?;
+    Some(format!("the index was rebuilt: {damaged}"))
 }
 
 /// What can be recovered of a state.
@@ -187,6 +199,9 @@ impl Outcome {
         let mut again = self.read(&store, &keys).await;
         if again.remove(PROBE) != Some(Some((PROBE_ID, PROBE_LEN))) {
             return Err("a value set after opening is missing after reopening".to_owned());
+        }
+        if let Some(problem) = rebuilt_index(dir) {
+            return Err(format!("after reopening, {problem}"));
         }
         for (name, found) in &self.found {
             if again.get(name) != Some(found) {
