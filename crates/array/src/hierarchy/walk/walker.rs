@@ -15,7 +15,7 @@ use zarrd_meta::{
     zom::{MAX_NODES, Members},
 };
 use zarrd_operations::Depth;
-use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
+use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Scanned, Version};
 
 use super::{
     documents::{Check, Documents},
@@ -55,6 +55,8 @@ pub(crate) struct Walk {
     pub(crate) other: Vec<(NodePath, Dialect)>,
     /// The relation of the documents that v2 and v3 have at the path of the topmost node; `None` if one of them has none.
     pub(crate) relation: Option<DialectRelation>,
+    /// What is directly below the topmost group and belongs to no node, if a page with it was walked.
+    pub(crate) files: Option<Vec<Scanned>>,
     /// The memory of the documents.
     pub(crate) memory: Vec<Permit>,
 }
@@ -396,12 +398,14 @@ impl<'a> Walker<'a> {
     }
 
     pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
-        let Self { context, mut reader, items, mut other, relation, .. } = self;
+        let Self { context, mut reader, items, mut other, relation, window, .. } = self;
+        let files = window.and_then(|window| window.files);
         let memory = std::mem::take(&mut reader.memory);
         drop(reader);
         let top = context.run(Cost::of(Work::Nodes, items.len() as u64), || assemble(items)).await?;
         other.sort_unstable();
-        Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, relation, memory })
+        let top = top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?;
+        Ok(Walk { top, other, relation, files, memory })
     }
 }
 
