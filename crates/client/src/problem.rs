@@ -54,6 +54,10 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             (Some(prefix), Some(key)) => StoreError::NotEmpty { prefix, key },
             _ => remote(),
         },
+        ProblemType::NameConflict => match (key, problem.members.keys.get(1)) {
+            (Some(key), Some(existing)) => StoreError::NameConflict { key, existing: existing.clone() },
+            _ => remote(),
+        },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::SnapshotExpired => StoreError::SnapshotExpired,
         ProblemType::ValueChanged => match key {
@@ -200,6 +204,7 @@ mod tests {
     fn full_problem(kind: ProblemType) -> StoreError {
         let members = Members {
             key: Some("named".into()),
+            keys: vec!["named".into(), "other".into()],
             prefix: Some("".into()),
             limit: Some(7),
             announced: Some(3),
@@ -233,6 +238,8 @@ mod tests {
                 }
                 ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
                     if prefix.is_root() && key.as_str() == "named"),
+                ProblemType::NameConflict => matches!(&error, StoreError::NameConflict { key, existing }
+                    if key.as_str() == "named" && existing == "other"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
                 ProblemType::SnapshotExpired => matches!(error, StoreError::SnapshotExpired),
                 ProblemType::ValueChanged => {
@@ -280,6 +287,7 @@ mod tests {
         for kind in [
             ProblemType::PreconditionFailed,
             ProblemType::PrefixNotEmpty,
+            ProblemType::NameConflict,
             ProblemType::CorruptValue,
             ProblemType::ValueTooLarge,
         ] {

@@ -142,6 +142,7 @@
 
 mod attributes;
 mod buffers;
+mod change;
 mod directory;
 mod error;
 mod faults;
@@ -158,17 +159,21 @@ mod private;
 mod quiet;
 mod read;
 mod recent;
+mod recent_set;
 mod root;
 mod store;
 mod url;
 mod value_file;
 mod walk;
+mod writeable;
+mod writer;
 
 #[cfg(debug_assertions)]
-pub use self::faults::{Faults, Moment};
+pub use self::faults::{Call, Faults, Moment};
 pub use self::{
     error::{FileError, OpenError},
     options::{Options, Symlinks},
     store::DirStore,
     url::{DirUrl, KIND, UrlError},
+    writer::{Durability, FileMode, WriteOptionError, WriteOptions},
 };

@@ -30,6 +30,15 @@ pub enum StoreError {
         /// The first key below the prefix.
         key: Key,
     },
+    /// A key cannot have a value while another key or prefix exists, since the store has one name for both: as a file
+    /// system has for a file `a` and files below `a/`, and some have for `a` and `A`. Nothing was changed.
+    #[error("{key} cannot be changed while {existing} exists: the store has one name for both")]
+    NameConflict {
+        /// The key.
+        key: Key,
+        /// The key, or the prefix with a `/` at its end, that exists.
+        existing: String,
+    },
     /// A read asks for a range that contains no byte of the value.
     #[error("the range contains no byte of a value of {} bytes", meta.size)]
     RangeNotSatisfiable {

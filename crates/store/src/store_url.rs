@@ -87,10 +87,10 @@ impl UrlOptions {
     }
 
     /// Renders the options of a URL, `own` ones of its kind first, without those that it has by default.
-    pub fn render(self, own: impl IntoIterator<Item = Option<&'static str>>, default: Recheck) -> String {
+    pub fn render<T: Into<String>>(self, own: impl IntoIterator<Item = Option<T>>, default: Recheck) -> String {
         let recheck = (self.recheck != default).then(|| format!("recheck={}", self.recheck));
         let consolidated = (self.consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
-        let own = own.into_iter().flatten().map(str::to_owned);
+        let own = own.into_iter().flatten().map(Into::into);
         own.chain(recheck).chain(consolidated).collect::<Vec<_>>().join("&")
     }
 

@@ -157,6 +157,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::PrefixNotEmpty
+            | ProblemType::NameConflict
             | ProblemType::ConfirmationRequired
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost

@@ -97,6 +97,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::PrefixNotEmpty
+            | ProblemType::NameConflict
             | ProblemType::InvalidSelection
             | ProblemType::SelectionRankMismatch
             | ProblemType::IndexOutOfBounds

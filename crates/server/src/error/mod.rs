@@ -353,6 +353,12 @@ impl From<StoreError> for ApiError {
                 Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
             }
             StoreError::NotEmpty { ref prefix, ref key } => Self::prefix_not_empty(prefix, key, error.to_string()),
+            StoreError::NameConflict { ref key, ref existing } => {
+                let keys = vec![key.to_string(), existing.clone()];
+                let members = Members { key: Some(key.to_string()), keys, ..Members::default() };
+                let problem = Problem::new(ProblemType::NameConflict).with_detail(error.to_string());
+                Self::new(problem.with_members(members))
+            }
             StoreError::RangeNotSatisfiable { meta } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", meta.size))

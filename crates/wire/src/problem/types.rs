@@ -177,6 +177,8 @@ problem_types! {
     DialectsDiffer = "dialects-differ", CONFLICT, "Documents of two dialects differ";
     /// Keys exist below `prefix`, which has to be empty; `key` is the first of them.
     PrefixNotEmpty = "prefix-not-empty", CONFLICT, "Prefix not empty";
+    /// `key` cannot be changed while another key, or a prefix, exists: the store has one name for both. `keys` has the two.
+    NameConflict = "name-conflict", CONFLICT, "Name is taken";
     /// The shape of the array at `path` changed while the body was received, so that the selection no longer matches.
     ShapeChanged = "shape-changed", CONFLICT, "Shape changed";
     /// The snapshot does not exist: it ended for want of use or space, with the server, or on request, or there never was
