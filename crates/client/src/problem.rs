@@ -157,6 +157,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::DialectConflict
         | ProblemType::DialectsDiffer
         | ProblemType::ShapeChanged
+        | ProblemType::ChangedWhileWritten
+        | ProblemType::PartlyWritten
         | ProblemType::TooManyNodes
         | ProblemType::TooManyChanges
         | ProblemType::LossyConversion

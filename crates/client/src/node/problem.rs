@@ -125,6 +125,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::PropfindFiniteDepth
             | ProblemType::ForeignDestination
             | ProblemType::SnapshotExpired
+            | ProblemType::ChangedWhileWritten
+            | ProblemType::PartlyWritten
             | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed
