@@ -73,6 +73,7 @@ pub(crate) enum Call {
 #[derive(Clone, Default)]
 pub struct Faults {
     granularity: Option<u32>,
+    clock_in_seconds: bool,
     uncached: bool,
     ignores_case: bool,
     on_call: Option<Hook<Call, Option<i32>>>,
@@ -94,6 +95,13 @@ impl Faults {
     #[must_use]
     pub fn times_in_seconds(self) -> Self {
         Self { granularity: Some(1_000_000_000), ..self }
+    }
+
+    /// Times that the file system takes from its clock are multiples of seconds; those that programs set, which
+    /// are whole microseconds here, are exact.
+    #[must_use]
+    pub fn clock_in_seconds(self) -> Self {
+        Self { clock_in_seconds: true, ..self }
     }
 
     /// No file is in memory.
@@ -167,6 +175,12 @@ impl Faults {
         if let Some(unit) = self.granularity {
             for time in [&mut attributes.modified, &mut attributes.changed] {
                 time.nanoseconds = time.nanoseconds.saturating_sub(time.nanoseconds.checked_rem(unit).unwrap_or(0));
+            }
+        }
+        if self.clock_in_seconds {
+            attributes.changed.nanoseconds = 0;
+            if !attributes.modified.nanoseconds.is_multiple_of(1000) {
+                attributes.modified.nanoseconds = 0;
             }
         }
         attributes

@@ -60,7 +60,12 @@ impl DirStore {
         let read_only =
             Guarantees { staleness: self.staleness, shared_names: false, near: self.near, ..Guarantees::READ_ONLY };
         match self.inner.writer() {
-            Ok(_) => Guarantees { writes: Writes::Key, conditions: Conditions::ThisProcess, ..read_only },
+            Ok(_) => Guarantees {
+                writes: Writes::Key,
+                conditions: Conditions::ThisProcess,
+                conditional_erase: true,
+                ..read_only
+            },
             Err(_) => read_only,
         }
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use zarrd_store::{BoxError, Recheck, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
+use zarrd_store::{BoxError, Recheck, ServedStore, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 
 use crate::{DirStore, OpenError, Options, Symlinks, WriteOptionError, WriteOptions};
 
@@ -96,24 +96,40 @@ impl fmt::Display for DirUrl {
 
 #[async_trait]
 impl StoreUrl for DirUrl {
-    /// Opens the directory. Servers that have it at the same path agree on versions.
+    /// Opens the directory for reading. Servers that have it at the same path agree on versions.
     async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
+        let store = self.open_with(private, None).await?;
+        let guarantees = store.guarantees();
+        Ok(self.options.cached(store, guarantees))
+    }
+
+    async fn open_to_serve(&self, private: &[PathBuf]) -> Result<ServedStore, BoxError> {
+        if self.writes.is_none() {
+            return self.open(private).await.map(ServedStore::read_only);
+        }
+        let store = self.open_with(private, self.writes).await?;
+        let guarantees = store.guarantees();
+        Ok(ServedStore::key_by_key(self.options.cached_writes(store, guarantees)))
+    }
+
+    fn is_written(&self) -> bool {
+        self.writes.is_some()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.directory)
+    }
+}
+
+impl DirUrl {
+    async fn open_with(&self, private: &[PathBuf], writes: Option<WriteOptions>) -> Result<DirStore, OpenError> {
         let absolute = std::path::absolute(&self.directory)
             .map_err(|source| OpenError::Directory { path: self.directory.clone(), source })?;
         let options = Options::new(format!("{SCHEME}{}", absolute.display()))
             .symlinks(self.symlinks)
             .private(private.iter().cloned());
-        let options = match self.writes {
-            Some(writes) => options.writes(writes),
-            None => options,
-        };
-        let store = DirStore::open(&absolute, options).await?;
-        let guarantees = store.guarantees();
-        Ok(self.options.cached(store, guarantees))
-    }
-
-    fn directory(&self) -> Option<&Path> {
-        Some(&self.directory)
+        let options = writes.into_iter().fold(options, Options::writes);
+        DirStore::open(&absolute, options).await
     }
 }
 

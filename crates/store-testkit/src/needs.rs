@@ -12,7 +12,7 @@ pub(super) enum Need {
     /// Many keys can be changed together.
     CommitWrites,
     /// Preconditions are checked atomically with the change, at least among the changes of one process, as a suite is.
-    Conditions,
+    AtomicConditions,
     /// Keys are listed.
     Listings,
     /// A key may be a prefix of others.
@@ -27,7 +27,7 @@ impl Need {
             Self::CommitReads => guarantees.reads == Reads::Commit,
             Self::Writes => guarantees.writes != Writes::None,
             Self::CommitWrites => guarantees.writes == Writes::Commit,
-            Self::Conditions => matches!(guarantees.conditions, Conditions::Atomic | Conditions::ThisProcess),
+            Self::AtomicConditions => matches!(guarantees.conditions, Conditions::Atomic | Conditions::ThisProcess),
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,
             Self::Attributes => guarantees.attributes,

@@ -109,9 +109,9 @@ macro_rules! conformance_checks {
             fresh upload::an_aborted_payload_changes_nothing [Writes Listings];
             fresh upload::a_short_payload_changes_nothing [Writes Listings];
             fresh upload::a_long_payload_changes_nothing [Writes Listings];
-            fresh precondition::every_precondition_applies_to_sets [Writes Conditions];
-            fresh precondition::every_precondition_applies_to_erases [Writes Conditions];
-            fresh precondition::a_version_of_another_key_does_not_match [Writes Conditions];
+            fresh precondition::every_precondition_applies_to_sets [Writes AtomicConditions];
+            fresh precondition::every_precondition_applies_to_erases [Writes AtomicConditions];
+            fresh precondition::a_version_of_another_key_does_not_match [Writes AtomicConditions];
             fresh cancel::a_set_cancelled_midway_changes_nothing [Writes Listings];
             fresh cancel::a_set_cancelled_anywhere_is_atomic [Writes Listings];
             fresh cancel::an_erase_cancelled_anywhere_is_atomic [Writes Listings];
@@ -137,14 +137,14 @@ macro_rules! conformance_checks {
             pair paging::cursors_of_another_store_are_rejected [Listings];
             fresh paging::key_pages_are_consistent_while_writers_run [Listings SharedNames];
             fresh paging::dir_pages_are_consistent_while_writers_run [Listings SharedNames];
-            fresh concurrency::one_creator_wins [Writes Conditions];
-            fresh concurrency::one_eraser_wins [Writes Conditions];
-            fresh concurrency::compare_and_swap_loses_no_increment [Writes Conditions];
+            fresh concurrency::one_creator_wins [Writes AtomicConditions];
+            fresh concurrency::one_eraser_wins [Writes AtomicConditions];
+            fresh concurrency::compare_and_swap_loses_no_increment [Writes AtomicConditions];
             fresh concurrency::sets_of_one_key_are_serialized [Writes];
             fresh concurrency::readers_never_see_partial_values [Writes CommitReads];
             fresh concurrency::writers_read_their_writes [Writes Listings];
             pair write::stores_share_nothing [Listings];
-            fresh model::operations_agree_with_a_model [CommitWrites Conditions Listings SharedNames];
+            fresh model::operations_agree_with_a_model [CommitWrites AtomicConditions Listings SharedNames];
         }
     };
     (snapshots, [$($then:tt)+], $with:tt) => {

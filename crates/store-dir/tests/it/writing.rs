@@ -66,7 +66,7 @@ async fn assert_becomes(directory: &Path, expected: &[&str]) {
 #[tokio::test]
 async fn store_declares_writes_of_single_keys_if_it_was_opened_for_them() {
     let fixture = Fixture::with(writing()).await;
-    let expected = Guarantees { writes: Writes::Key, conditions: Conditions::ThisProcess, ..Guarantees::READ_ONLY };
+    let expected = Guarantees { writes: Writes::Key, conditions: Conditions::ThisProcess, conditional_erase: true, ..Guarantees::READ_ONLY };
     assert_eq!(fixture.store.guarantees(), Guarantees { shared_names: false, near: true, ..expected });
     let reading = Fixture::new().await;
     assert_eq!(reading.store.guarantees().writes, Writes::None);
@@ -113,8 +113,8 @@ async fn own_files_are_read_at_once_and_those_of_others_when_they_are_quiet() {
 
 #[tokio::test]
 async fn versions_of_values_that_are_written_within_a_tick_differ() {
-    let fixture =
-        Fixture::with(Options::new("dir:test").writes(WriteOptions::default().durability(Durability::Unsynced))).await;
+    let options = Options::new("dir:test").writes(WriteOptions::default().durability(Durability::Unsynced));
+    let fixture = Fixture::with(options.faults(zarrd_store_dir::Faults::default().clock_in_seconds())).await;
     let mut versions = std::collections::HashSet::new();
     let mut inodes = std::collections::HashSet::new();
     for number in 0..3_000 {

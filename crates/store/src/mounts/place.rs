@@ -133,6 +133,9 @@ fn outward(prefix: &Prefix, error: StoreError) -> StoreError {
         StoreError::Changed { key } => StoreError::Changed { key: named(key) },
         StoreError::NotInSnapshot { key } => StoreError::NotInSnapshot { key: named(key) },
         StoreError::PreconditionFailed { key, current } => StoreError::PreconditionFailed { key: named(key), current },
+        StoreError::NameConflict { key, existing } => {
+            StoreError::NameConflict { key: named(key), existing: format!("{prefix}{existing}") }
+        }
         StoreError::DuplicateKey { key } => StoreError::DuplicateKey { key: named(key) },
         StoreError::NotEmpty { prefix: below, key } => {
             let below = Prefix::parse(&format!("{prefix}{below}")).unwrap_or(below);
