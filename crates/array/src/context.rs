@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep, timeout};
 use zarrd_executor::{Caller, Cost, Executor, ExecutorError};
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError, TransactionalStore,
-    WaitTimes,
+    BatchStore, Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError,
+    TransactionalStore, WaitTimes,
 };
 
 use crate::{
@@ -146,10 +146,15 @@ impl Context {
         }
     }
 
-    /// The store, for writing. Each change asks for it before it reads anything. Fails with
-    /// [`StoreError::Unsupported`] if the store is served for reading only.
-    pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+    /// The store, for writing. Fails with [`StoreError::Unsupported`] if it is served for reading only.
+    pub(crate) fn writes(&self) -> Result<&Arc<dyn BatchStore>, StoreError> {
         self.store.writes()
+    }
+
+    /// The store, for writing in commits. Each change that needs them asks for it before it reads anything. Fails with
+    /// [`StoreError::Unsupported`] if the store has none, or is served for reading only.
+    pub(crate) fn commits(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+        self.store.commits()
     }
 
     /// True if each answer about what is at or below a path may take a round trip: it is of other programs, in a bucket
@@ -226,7 +231,7 @@ impl Context {
     /// Waits until an operation at a path is settled, by whichever process makes it; fails if that takes longer than a
     /// request waits for memory.
     pub(crate) async fn wait_until_settled(&self, path: &NodePath, id: IntentId) -> Result<(), ArrayError> {
-        let store = self.writes()?;
+        let store = self.commits()?;
         let settled = async {
             while store.intents().await?.iter().any(|intent| intent.id == id) {
                 sleep(INTENT_POLL_INTERVAL).await;

@@ -11,7 +11,7 @@ pub(super) enum Need {
     Writes,
     /// Many keys can be changed together.
     CommitWrites,
-    /// Preconditions are checked atomically with the change.
+    /// Preconditions are checked atomically with the change, at least among the changes of one process, as a suite is.
     AtomicConditions,
     /// Keys are listed.
     Listings,
@@ -27,7 +27,7 @@ impl Need {
             Self::CommitReads => guarantees.reads == Reads::Commit,
             Self::Writes => guarantees.writes != Writes::None,
             Self::CommitWrites => guarantees.writes == Writes::Commit,
-            Self::AtomicConditions => guarantees.conditions == Conditions::Atomic,
+            Self::AtomicConditions => matches!(guarantees.conditions, Conditions::Atomic | Conditions::ThisProcess),
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,
             Self::Attributes => guarantees.attributes,

@@ -13,6 +13,8 @@ pub struct Guarantees {
     pub writes: Writes,
     /// The preconditions that hold when a change is made.
     pub conditions: Conditions,
+    /// True if the conditions hold for erases as well. Otherwise an erase can have none.
+    pub conditional_erase: bool,
     /// The listings.
     pub listing: Listing,
     /// The longest time until a change of another program is seen. Changes that were made through the store are seen
@@ -95,6 +97,7 @@ impl Guarantees {
         reads: Reads::Commit,
         writes: Writes::Commit,
         conditions: Conditions::Atomic,
+        conditional_erase: true,
         listing: Listing::Sorted,
         staleness: Duration::ZERO,
         shared_names: true,
@@ -110,6 +113,7 @@ impl Guarantees {
         reads: Reads::Key,
         writes: Writes::None,
         conditions: Conditions::None,
+        conditional_erase: false,
         checked: false,
         listed_versions: false,
         near: false,
@@ -124,6 +128,7 @@ impl Guarantees {
             reads: self.reads.max(other.reads),
             writes: self.writes.max(other.writes),
             conditions: self.conditions.max(other.conditions),
+            conditional_erase: self.conditional_erase && other.conditional_erase,
             listing: self.listing.max(other.listing),
             staleness: self.staleness.max(other.staleness),
             shared_names: self.shared_names && other.shared_names,

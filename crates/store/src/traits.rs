@@ -18,9 +18,9 @@ use futures::{
 use tokio::time::Instant;
 
 use crate::{
-    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
+    BatchStore, ByteRange, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId,
-    Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark,
+    Scan, ScanPage, Scanned, ScrubStatus, StoreError, ValueMeta, Version, WaitTimes, Watermark,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -253,19 +253,7 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
 /// below each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
 /// [`StoreError::Unsupported`], and changes nothing.
 #[async_trait]
-pub trait TransactionalStore: SnapshotStore + WriteableStore {
-    /// Writes a value for `key` without making it visible. Fails like [`WriteableStore::set`].
-    ///
-    /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is
-    /// committed.
-    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError>;
-
-    /// Returns the bytes of a staged value, or a range of them, checked like those of visible values. A range that
-    /// contains no byte of the value yields an empty stream.
-    ///
-    /// Fails with [`StoreError::InvalidStaged`] if another store staged the value, or if it was committed.
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError>;
-
+pub trait TransactionalStore: BatchStore {
     /// Makes all changes visible and durable together, or none of them.
     ///
     /// - Outcomes are in the order of the changes. They describe the state before the commit: a set or an erase reports

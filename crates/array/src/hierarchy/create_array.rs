@@ -65,7 +65,7 @@ impl ArrayCreation {
         zom: Arc<Zom>,
         options: &CreateOptions,
     ) -> Result<Self, NodeError> {
-        context.writes()?;
+        context.commits()?;
         let PlannedChange { effect, plan, .. } = plan_change(&context, path, &zom, options).await?;
         check_effect(path, effect, options)?;
         let array = planned_array(&plan.top)?;

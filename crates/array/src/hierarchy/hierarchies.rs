@@ -65,7 +65,7 @@ impl Hierarchies {
         zom: Arc<Zom>,
         declaration: &CreateOptions,
     ) -> Result<CreateOutcome, NodeError> {
-        self.0.writes()?;
+        self.0.commits()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             let attempt = create::attempt(&self.0, path, &zom, declaration).await?;
@@ -129,7 +129,7 @@ impl Hierarchies {
         changes: &NodePatch,
         condition: &Precondition,
     ) -> Result<DescribedNode, NodeError> {
-        self.0.writes()?;
+        self.0.commits()?;
         let _lock = self.0.lock_path(path, Scope::Node).await?;
         let name = path.relative().as_bytes();
         for attempt in 0..MAX_ATTEMPTS {
@@ -151,7 +151,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         condition: &Precondition,
     ) -> Result<KeyCount, NodeError> {
-        self.0.writes()?;
+        self.0.commits()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
@@ -168,7 +168,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         conversion: &ConvertOptions,
     ) -> Result<ConversionReport, NodeError> {
-        self.0.writes()?;
+        self.0.commits()?;
         zarrd_executor::leave().await;
         if let Some(target) = &conversion.target {
             return copy::copy(&self.0, path, dialect, target, conversion).await;

@@ -96,7 +96,7 @@ async fn attempt(
 
 /// Commits; `None` if a precondition failed.
 async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
-    match context.writes()?.commit(changes).await {
+    match context.commits()?.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
         Err(StoreError::Intent(IntentError::NotFound { .. })) => Ok(Some(Finished::Before)),

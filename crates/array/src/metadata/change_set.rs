@@ -5,9 +5,7 @@ use std::{collections::BTreeSet, iter::once, sync::Arc};
 use bytes::Bytes;
 use zarrd_meta::{documents::write::StoredNode, limits::MAX_DOCUMENT_SIZE};
 use zarrd_operations::NodeRejection;
-use zarrd_store::{
-    Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
-};
+use zarrd_store::{BatchStore, Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, Version, stage_put};
 
 use super::{copy_update::ConsolidatedUpdate, error::NodeError, intent_record::Excluded};
 use crate::node::read_set::{NodeVersions, ReadSet};
@@ -190,7 +188,7 @@ impl ChangeSet {
     /// The changes in their order, of keys first, with all values staged except for many small ones, and for consolidated
     /// metadata, which the commit may edit anew for several writers. Fails if there are more changes than one commit can
     /// have, or if a document could not be read afterwards.
-    pub(crate) async fn stage(mut self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
+    pub(crate) async fn stage(mut self, store: &dyn BatchStore) -> Result<Vec<Change>, NodeError> {
         self.sort();
         if self.len() > MAX_COMMIT_CHANGES {
             return Err(NodeError::Rejected(NodeRejection::TooManyChanges {
