@@ -82,6 +82,7 @@ mod provider;
 mod read;
 mod store;
 mod validators;
+mod write;
 mod xml;
 
 pub use self::{
@@ -90,7 +91,7 @@ pub use self::{
     failure::{Failure, Refusal},
     kind::KIND,
     location::{BucketUrl, UrlError},
-    options::Options,
+    options::{Options, WriteMode},
     profile::ProfileError,
     provider::Bucket,
     store::BucketStore,

@@ -85,7 +85,7 @@ fn s3(location: &Location, options: &Options) -> object_store::Result<Arc<dyn Bu
         builder = builder.with_config(key, value);
     }
     let builder =
-        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location, options));
     Ok(Arc::new(builder.build()?))
 }
 
@@ -98,7 +98,7 @@ fn google(location: &Location, options: &Options) -> object_store::Result<Arc<dy
         builder = builder.with_config(key, value);
     }
     let builder =
-        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location, options));
     Ok(Arc::new(builder.build()?))
 }
 
@@ -111,12 +111,13 @@ fn azure(location: &Location, options: &Options) -> object_store::Result<Arc<dyn
         builder = builder.with_msi_endpoint(endpoint);
     }
     let builder =
-        builder.with_container_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+        builder.with_container_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location, options));
     Ok(Arc::new(builder.build()?))
 }
 
-fn connector(location: &Location) -> impl HttpConnector {
-    Connector { service: location.service }
+fn connector(location: &Location, options: &Options) -> impl HttpConnector {
+    let Options { read_timeout, retries, .. } = *options;
+    Connector { service: location.service, read_timeout, retries }
 }
 
 /// Requests are repeated by the store: the library does not resume a value with `If-Match`, and ignores `Retry-After`.

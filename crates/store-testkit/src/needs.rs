@@ -13,6 +13,8 @@ pub(super) enum Need {
     CommitWrites,
     /// Preconditions are checked atomically with the change.
     AtomicConditions,
+    /// Preconditions of erases are checked atomically with them.
+    AtomicErases,
     /// Keys are listed.
     Listings,
     /// A key may be a prefix of others.
@@ -28,6 +30,7 @@ impl Need {
             Self::Writes => guarantees.writes != Writes::None,
             Self::CommitWrites => guarantees.writes == Writes::Commit,
             Self::AtomicConditions => guarantees.conditions == Conditions::Atomic,
+            Self::AtomicErases => guarantees.erase_conditions == Conditions::Atomic,
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,
             Self::Attributes => guarantees.attributes,

@@ -13,6 +13,10 @@ pub struct Guarantees {
     pub writes: Writes,
     /// The preconditions that hold when a change is made.
     pub conditions: Conditions,
+    /// The preconditions that hold when a key is erased, which are not stronger: some stores check them for sets only.
+    pub erase_conditions: Conditions,
+    /// The reason why a store that was opened for writing accepts no changes.
+    pub read_only_reason: Option<&'static str>,
     /// The listings.
     pub listing: Listing,
     /// The longest time until a change of another program is seen. Changes that were made through the store are seen
@@ -95,6 +99,8 @@ impl Guarantees {
         reads: Reads::Commit,
         writes: Writes::Commit,
         conditions: Conditions::Atomic,
+        erase_conditions: Conditions::Atomic,
+        read_only_reason: None,
         listing: Listing::Sorted,
         staleness: Duration::ZERO,
         shared_names: true,
@@ -110,6 +116,7 @@ impl Guarantees {
         reads: Reads::Key,
         writes: Writes::None,
         conditions: Conditions::None,
+        erase_conditions: Conditions::None,
         checked: false,
         listed_versions: false,
         near: false,
@@ -124,6 +131,8 @@ impl Guarantees {
             reads: self.reads.max(other.reads),
             writes: self.writes.max(other.writes),
             conditions: self.conditions.max(other.conditions),
+            erase_conditions: self.erase_conditions.max(other.erase_conditions),
+            read_only_reason: self.read_only_reason.or(other.read_only_reason),
             listing: self.listing.max(other.listing),
             staleness: self.staleness.max(other.staleness),
             shared_names: self.shared_names && other.shared_names,
@@ -153,7 +162,11 @@ impl fmt::Display for Guarantees {
             yes_or_no(shared_names),
             yes_or_no(checked),
             consolidated.as_str(),
-        )
+        )?;
+        match self.read_only_reason {
+            Some(reason) => write!(f, ", read-only: {reason}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -231,5 +244,7 @@ mod tests {
             foreign.to_string(),
             "reads: key, writes: none, conditions: none, listing: none, staleness: 2.5 s, shared names: no, checked: no, consolidated metadata: trusted"
         );
+        let refused = Guarantees { read_only_reason: Some("objects may not be deleted"), ..foreign };
+        assert_eq!(refused.to_string(), format!("{foreign}, read-only: objects may not be deleted"));
     }
 }
