@@ -1,9 +1,11 @@
 //! Large values without a condition, in parts.
 
 use bytes::Bytes;
-use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use object_store::{MultipartUpload, PutMultipartOptions, PutPayload, path::Path};
-use tokio::runtime::Handle;
+use tokio::{
+    runtime::Handle,
+    task::{JoinError, JoinSet},
+};
 use zarrd_store::{Key, PutResult, StoreError, UploadError, ValueMeta};
 
 use super::{
@@ -65,9 +67,14 @@ async fn send_parts(
     incoming: &mut Incoming,
 ) -> Result<u64, StoreError> {
     let part_size = incoming.part_size();
-    let mut sending = FuturesUnordered::<BoxFuture<'static, object_store::Result<()>>>::new();
+    // Parts are sent while the next ones arrive.
+    let mut sending = JoinSet::new();
     let (mut pieces, mut size, mut parts) = (first, 0_u64, 0_u64);
-    let failed = |error: object_store::Error| write.error(Failure::of(&error));
+    let sent = |sent: Option<Result<object_store::Result<()>, JoinError>>| match sent {
+        Some(Ok(Err(error))) => Err(write.error(Failure::of(&error))),
+        Some(Err(_)) => Err(write.error(Failure::Other("a part was not sent"))),
+        Some(Ok(Ok(()))) | None => Ok(()),
+    };
     loop {
         let gathered = len(&pieces);
         pieces.extend(incoming.read(part_size.saturating_sub(gathered)).await?);
@@ -80,15 +87,13 @@ async fn send_parts(
             return Err(UploadError::TooLarge { limit: size }.into());
         }
         (size, parts) = (size.saturating_add(len), parts.saturating_add(1));
-        if sending.len() >= CONCURRENT_PARTS
-            && let Some(sent) = sending.next().await
-        {
-            sent.map_err(failed)?;
+        if sending.len() >= CONCURRENT_PARTS {
+            sent(sending.join_next().await)?;
         }
-        sending.push(upload.put_part(PutPayload::from_iter(part)));
+        sending.spawn(upload.put_part(PutPayload::from_iter(part)));
     }
-    while let Some(sent) = sending.next().await {
-        sent.map_err(failed)?;
+    while !sending.is_empty() {
+        sent(sending.join_next().await)?;
     }
     Ok(size)
 }

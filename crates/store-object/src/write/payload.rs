@@ -62,17 +62,17 @@ impl Incoming {
 
     /// Reads a payload that fits into one PUT, or its first part.
     pub(super) async fn gather(&mut self, inner: &Inner, is_conditional: bool) -> Result<Body, StoreError> {
+        let limit = MAX_CONDITIONAL;
+        let expected = self.announced.unwrap_or(limit);
+        if is_conditional && expected > limit {
+            return Err(UploadError::TooLarge { limit }.into());
+        }
         let mut pieces = self.read(PART_SIZE).await?;
         if self.is_complete(&mut pieces).await? {
             return Ok(Body::Whole(PutPayload::from_iter(pieces), None));
         }
         if !is_conditional {
             return Ok(Body::Begun(pieces));
-        }
-        let limit = MAX_CONDITIONAL;
-        let expected = self.announced.unwrap_or(limit);
-        if expected > limit {
-            return Err(UploadError::TooLarge { limit }.into());
         }
         let permit = inner.conditional_memory(expected.div_ceil(MEMORY_UNIT)).await;
         pieces.extend(self.read(limit.saturating_sub(self.received)).await?);

@@ -245,7 +245,7 @@ impl Answer {
             // Of two conditional writes at the same time, the service did not take this one.
             409 if refusal.is(&["ConditionalRequestConflict", "OperationAborted"]) => Self::NotMade(failure),
             _ if refusal.is(&["SlowDown", "ServerBusy"]) => Self::NotMade(failure),
-            408 | 500.. => Self::Lost(failure),
+            408 | 500 | 502..=504 | 506.. => Self::Lost(failure),
             _ => Self::Refused(failure),
         }
     }
