@@ -62,7 +62,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         },
         ProblemType::OutcomeUnknown => match key {
             Some(key) => {
-                let source: RemoteError = RemoteError::from_problem(response, problem.kind, problem.message().to_owned());
+                let source: RemoteError =
+                    RemoteError::from_problem(response, problem.kind, problem.message().to_owned());
                 StoreError::OutcomeUnknown { key, source: source.into() }
             }
             None => remote(),

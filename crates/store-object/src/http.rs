@@ -43,6 +43,9 @@ const MAX_CODE_LEN: usize = 64;
 /// The slowest upload that is waited for, in bytes a second.
 pub(crate) const MIN_UPLOAD_RATE: u64 = 64 << 10;
 
+/// The time in which an upload of parts is completed, which takes some services minutes.
+const COMPLETION_TIME: Duration = Duration::from_secs(300);
+
 /// The time in which a part of an upload has to arrive, with its retries.
 const PART_DEADLINE: Duration = Duration::from_secs(600);
 
@@ -132,7 +135,7 @@ impl Client {
     async fn send(&self, request: HttpRequest, purpose: Option<Purpose>) -> Result<HttpResponse, Failure> {
         let is_range = request.headers().contains_key(header::RANGE);
         let deletes = request.body().as_bytes().filter(|_| purpose == Some(Purpose::Deletes)).cloned();
-        let response = match self.execute(request).await {
+        let response = match self.execute(request, purpose).await {
             Ok(response) => response,
             Err(detail) if purpose.is_none() => return Err(Failure::Credentials(detail)),
             Err(detail) => return Err(Failure::Connection(detail)),
@@ -154,13 +157,17 @@ impl Client {
     }
 
     /// Sends a request. Fails with a description, without the URL.
-    async fn execute(&self, request: HttpRequest) -> Result<HttpResponse, String> {
+    async fn execute(&self, request: HttpRequest, purpose: Option<Purpose>) -> Result<HttpResponse, String> {
         let len = request.body().content_length() as u64;
         if len == 0 {
             return self.inner.execute(request).await.map_err(|error| describe(&error));
         }
         let sending = Duration::from_secs(len.div_ceil(MIN_UPLOAD_RATE));
-        match timeout(self.read_timeout.saturating_add(sending), self.uploads.execute(request)).await {
+        let answering = match purpose {
+            Some(Purpose::Upload) => self.read_timeout.max(COMPLETION_TIME),
+            _ => self.read_timeout,
+        };
+        match timeout(answering.saturating_add(sending), self.uploads.execute(request)).await {
             Ok(result) => result.map_err(|error| describe(&error)),
             Err(_) => Err("no answer arrived in time".to_owned()),
         }

@@ -96,21 +96,21 @@ impl Inner {
         self.requests.make(|| request().map_err(|error| Failure::of(&error))).await
     }
 
-    /// Waits for so many MiB of memory for a value that is gathered.
+    /// Waits for this number of MiB of memory for a value that is gathered.
     pub(crate) async fn conditional_memory(&self, mib: u64) -> Option<OwnedSemaphorePermit> {
         let permits = u32::try_from(mib).unwrap_or(u32::MAX).min(CONDITIONAL_MEMORY as u32);
         // The semaphore is never closed.
         Arc::clone(&self.memory).acquire_many_owned(permits).await.ok()
     }
 
-    /// Makes a request with a body of this size once.
+    /// Makes a request once that moves this number of bytes.
     pub(crate) async fn request_once<T>(
         &self,
-        size: usize,
+        size: u64,
         request: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         // The time of sending is limited by the client; this includes the wait for a turn.
-        let limit = UPLOAD_DEADLINE.saturating_add(Duration::from_secs(size as u64 / MIN_UPLOAD_RATE));
+        let limit = UPLOAD_DEADLINE.saturating_add(Duration::from_secs(size / MIN_UPLOAD_RATE));
         self.requests.make_once(limit, request).await
     }
 

@@ -95,8 +95,8 @@ pub(crate) fn parse_error(bytes: &[u8]) -> (Option<String>, Option<String>) {
     (code, region)
 }
 
-/// Parses the answer to the deletion of several objects: the first code of an error, other than that of an object that
-/// does not exist.
+/// Parses the answer to the deletion of several objects: the first code of an error. That an object does not
+/// exist is none.
 pub(crate) fn parse_deletes(bytes: &[u8]) -> Result<Option<String>, Failure> {
     let (mut code, mut root) = (None, None);
     walk(bytes, |element| match element {

@@ -13,8 +13,8 @@ pub(super) enum Need {
     CommitWrites,
     /// Preconditions are checked atomically with the change.
     AtomicConditions,
-    /// Preconditions of erases are checked atomically with them.
-    AtomicErases,
+    /// Erases can have the preconditions that sets can have.
+    ConditionalErases,
     /// Keys are listed.
     Listings,
     /// A key may be a prefix of others.
@@ -30,7 +30,7 @@ impl Need {
             Self::Writes => guarantees.writes != Writes::None,
             Self::CommitWrites => guarantees.writes == Writes::Commit,
             Self::AtomicConditions => guarantees.conditions == Conditions::Atomic,
-            Self::AtomicErases => guarantees.erase_conditions == Conditions::Atomic,
+            Self::ConditionalErases => guarantees.conditional_erase,
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,
             Self::Attributes => guarantees.attributes,

@@ -13,8 +13,8 @@ pub struct Guarantees {
     pub writes: Writes,
     /// The preconditions that hold when a change is made.
     pub conditions: Conditions,
-    /// The preconditions that hold when a key is erased, which are not stronger: some stores check them for sets only.
-    pub erase_conditions: Conditions,
+    /// True if the conditions hold for erases as well. Otherwise an erase can have none.
+    pub conditional_erase: bool,
     /// The reason why a store that was opened for writing accepts no changes.
     pub read_only_reason: Option<&'static str>,
     /// The listings.
@@ -99,7 +99,7 @@ impl Guarantees {
         reads: Reads::Commit,
         writes: Writes::Commit,
         conditions: Conditions::Atomic,
-        erase_conditions: Conditions::Atomic,
+        conditional_erase: true,
         read_only_reason: None,
         listing: Listing::Sorted,
         staleness: Duration::ZERO,
@@ -116,7 +116,7 @@ impl Guarantees {
         reads: Reads::Key,
         writes: Writes::None,
         conditions: Conditions::None,
-        erase_conditions: Conditions::None,
+        conditional_erase: false,
         checked: false,
         listed_versions: false,
         near: false,
@@ -131,7 +131,7 @@ impl Guarantees {
             reads: self.reads.max(other.reads),
             writes: self.writes.max(other.writes),
             conditions: self.conditions.max(other.conditions),
-            erase_conditions: self.erase_conditions.max(other.erase_conditions),
+            conditional_erase: self.conditional_erase && other.conditional_erase,
             read_only_reason: self.read_only_reason.or(other.read_only_reason),
             listing: self.listing.max(other.listing),
             staleness: self.staleness.max(other.staleness),

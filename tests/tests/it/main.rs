@@ -69,3 +69,4 @@ mod test_runner;
 mod token_rotation;
 mod unmodified_clients;
 mod webdav;
+mod written_buckets;

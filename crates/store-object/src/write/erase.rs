@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use object_store::path::Path;
-use zarrd_store::{
-    Key, KeyCount, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, PageRequest, Precondition, Prefix, StoreError,
-};
+use zarrd_store::{Key, KeyCount, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, PageRequest, Precondition, Prefix, StoreError};
 use zarrd_store_remote::Failed;
 
 use super::put::{Expected, Found, Turns};
@@ -18,7 +16,7 @@ const ACTION: &str = "erase";
 /// The documents without which nothing below a node is found. The attributes of v2 follow with the chunks.
 const DOCUMENTS: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zmetadata"];
 
-/// The number of documents that are erased together, those of groups before those of their members.
+/// The number of documents that are erased together, in the order of their depth: groups before their members.
 const MAX_DOCUMENTS: usize = 10_000;
 
 /// Erases the value of a key; returns true if it had one.

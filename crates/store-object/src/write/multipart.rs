@@ -105,7 +105,7 @@ async fn complete(mut upload: Upload, write: &Write<'_>, size: u64) -> Result<Va
         // An upload that is gone may have been completed.
         Answer::Refused(failure) if failure.status() != Some(404) => return Err(write.error(failure)),
         Answer::Refused(doubt) | Answer::NotMade(doubt) | Answer::Conflict(doubt) | Answer::Lost(doubt) => {
-            match write.look(&mut Turns::new(write.inner.settle), &doubt).await? {
+            match write.request_state(&mut Turns::new(write.inner.settle), &doubt).await? {
                 Some(found) if found.was_made_by(&write.id) => found.meta,
                 _ => return Err(write.unknown(&doubt)),
             }
@@ -122,7 +122,8 @@ async fn request_completion(upload: &mut Upload, write: &Write<'_>, size: u64) -
             None => Err(Failure::Other("the upload was completed before")),
         }
     };
-    match write.inner.request_once(0, completing).await {
+    // Services need time to join the parts, but much less than it took to send them.
+    match write.inner.request_once(size / 64, completing).await {
         Ok(put) => write.made(put, size).map_or_else(Answer::Lost, Answer::Done),
         Err(failure) => Answer::of(failure, &Expected::Any),
     }

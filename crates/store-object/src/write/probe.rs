@@ -131,7 +131,9 @@ async fn create_at_once(object: &Object<'_>) -> Result<(), End> {
     if created > 1 {
         return Err(End::Found(Probed::Inexact(CREATED_AT_ONCE)));
     }
-    match answers.into_iter().find(|answer| !matches!(answer, Answer::Done(_) | Answer::Conflict(_) | Answer::NotMade(_)))
+    match answers
+        .into_iter()
+        .find(|answer| !matches!(answer, Answer::Done(_) | Answer::Conflict(_) | Answer::NotMade(_)))
     {
         Some(answer) => Err(End::lost(answer)),
         None if created == 1 => Ok(()),

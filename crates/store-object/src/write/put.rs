@@ -169,7 +169,7 @@ impl Write<'_> {
                 (Answer::Conflict(failure) | Answer::NotMade(failure) | Answer::Lost(failure), _) => (failure, true),
             };
             let failure = doubt.insert(failure);
-            let found = self.look(&mut turns, failure).await?;
+            let found = self.request_state(&mut turns, failure).await?;
             if let Some(found) = &found
                 && found.was_made_by(&self.id)
             {
@@ -183,13 +183,14 @@ impl Write<'_> {
 
     /// Sends the PUT once.
     pub(crate) async fn send(&self, expected: &Expected) -> Answer {
-        let mut options = PutOptions { mode: expected.mode(), attributes: self.id.attributes(), ..PutOptions::default() };
+        let mut options =
+            PutOptions { mode: expected.mode(), attributes: self.id.attributes(), ..PutOptions::default() };
         options.extensions.insert(Purpose::Object);
         let put = async {
             let put = self.inner.bucket.put_opts(self.path, self.payload.clone(), options).await;
             put.map_err(|error| Failure::of(&error))
         };
-        match self.inner.request_once(self.payload.content_length(), put).await {
+        match self.inner.request_once(self.payload.content_length() as u64, put).await {
             Ok(put) => self.made(put, self.payload.content_length() as u64).map_or_else(Answer::Lost, Answer::Done),
             Err(failure) => Answer::of(failure, expected),
         }
@@ -205,7 +206,7 @@ impl Write<'_> {
     }
 
     /// Requests the state of the object, again and again until there is an answer.
-    pub(crate) async fn look(&self, turns: &mut Turns, doubt: &Failure) -> Result<Option<Found>, StoreError> {
+    pub(crate) async fn request_state(&self, turns: &mut Turns, doubt: &Failure) -> Result<Option<Found>, StoreError> {
         loop {
             let head = Found::head(self.inner, self.key, self.path);
             match turns.until_deadline(head).await {

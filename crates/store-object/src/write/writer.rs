@@ -1,15 +1,10 @@
 //! Whether and how a bucket may be written, which is probed.
 
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 use zarrd_store::{Conditions, StoreError};
 
 use super::probe::probe;
-use crate::{
-    error::RequestError,
-    failure::Failure,
-    inner::Inner,
-    options::WriteMode,
-};
+use crate::{error::RequestError, failure::Failure, inner::Inner, options::WriteMode};
 
 /// The action that fails if a bucket cannot be probed.
 pub(crate) const PROBE: &str = "probe the writes of";
@@ -29,13 +24,21 @@ pub(crate) enum Probed {
 #[derive(Debug)]
 pub(crate) struct Writer {
     mode: WriteMode,
-    probed: Mutex<Option<Probed>>,
+    probes: Mutex<Probes>,
+}
+
+/// What the probes of a bucket found.
+#[derive(Debug, Default)]
+struct Probes {
+    probed: Option<Probed>,
+    /// The last failure, with its time.
+    failed: Option<(Instant, Failure)>,
 }
 
 impl Writer {
     /// The writes of a bucket that was not probed.
     pub(crate) fn new(mode: WriteMode) -> Self {
-        Self { mode, probed: Mutex::default() }
+        Self { mode, probes: Mutex::default() }
     }
 
     /// Probes the bucket, unless it was probed or the store only reads. Fails if the bucket cannot be reached.
@@ -43,20 +46,32 @@ impl Writer {
         if self.mode == WriteMode::ReadOnly {
             return Ok(None);
         }
-        let mut probed = self.probed.lock().await;
-        if probed.is_none() {
-            let found = probe(inner).await?;
-            self.report(inner, found);
-            *probed = Some(found);
+        let requested = Instant::now();
+        let mut probes = self.probes.lock().await;
+        if probes.probed.is_some() {
+            return Ok(probes.probed);
         }
-        Ok(*probed)
+        // Of callers that waited for a probe which failed, none waits for another one.
+        if let Some((_, failure)) = probes.failed.as_ref().filter(|(at, _)| *at >= requested) {
+            return Err(failure.clone());
+        }
+        match probe(inner).await {
+            Ok(found) => {
+                self.report(inner, found);
+                probes.probed = Some(found);
+                Ok(Some(found))
+            }
+            Err(failure) => {
+                probes.failed = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
+        }
     }
 
     /// The conditions of writes. Fails if there are no writes.
     pub(crate) async fn conditions(&self, inner: &Inner) -> Result<Conditions, StoreError> {
-        let failed = |failure| {
-            StoreError::from(RequestError { action: PROBE, target: inner.location.to_string(), failure })
-        };
+        let failed =
+            |failure| StoreError::from(RequestError { action: PROBE, target: inner.location.to_string(), failure });
         let probed = self.probe(inner).await.map_err(failed)?;
         match self.declare(probed) {
             Declared::Writes(conditions) => Ok(conditions),

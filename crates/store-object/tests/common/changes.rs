@@ -74,7 +74,9 @@ pub(super) fn change(dialect: Dialect, request: &Request, bucket: &mut Bucket, n
         "POST" if text("uploads").is_some() => {
             let id = format!("upload-{}", bucket.history.len() + bucket.uploads.len());
             bucket.uploads.insert(id.clone(), Upload { metadata: metadata(request), ..Upload::default() });
-            let xml = format!("<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>");
+            let xml = format!(
+                "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+            );
             Answer { status: 200, headers: Vec::new(), body: xml.into() }
         }
         "POST" => complete(request, bucket, name),
@@ -127,7 +129,9 @@ fn complete(request: &Request, bucket: &mut Bucket, name: &str) -> Answer {
     let Some(upload) = bucket.uploads.remove(&request.query["uploadId"]) else { return error(404, "NoSuchUpload") };
     let value: Vec<u8> = upload.parts.into_values().flatten().collect();
     let etag = bucket.put(name, value.into(), upload.metadata);
-    let xml = format!("<CompleteMultipartUploadResult><Location>l</Location><Bucket>b</Bucket><Key>k</Key><ETag>\"{etag}\"</ETag></CompleteMultipartUploadResult>");
+    let xml = format!(
+        "<CompleteMultipartUploadResult><Location>l</Location><Bucket>b</Bucket><Key>k</Key><ETag>\"{etag}\"</ETag></CompleteMultipartUploadResult>"
+    );
     Answer { status: 200, headers: vec![("x-goog-generation", generation(&etag))], body: xml.into() }
 }
 

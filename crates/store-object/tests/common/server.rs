@@ -117,7 +117,7 @@ pub(crate) struct Change {
     pub(crate) metadata: BTreeMap<String, String>,
 }
 
-/// Ways in which services differ from what they have to do.
+/// Differences of a service from what it has to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flaws {
     pub(crate) ignores_create_only: bool,
@@ -141,7 +141,10 @@ impl Bucket {
     pub(crate) fn put(&mut self, name: &str, bytes: Bytes, metadata: BTreeMap<String, String>) -> String {
         self.counter += 1;
         let number = match self.flaws.hashes {
-            true => u128::from(std::hash::BuildHasher::hash_one(&std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default(), &bytes)),
+            true => u128::from(std::hash::BuildHasher::hash_one(
+                &std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default(),
+                &bytes,
+            )),
             false => u128::from(self.counter),
         };
         let etag = format!("{number:032x}");

@@ -8,8 +8,8 @@ use std::{
 };
 
 use object_store::{
-    Attribute, Attributes, Error, ObjectStore, PutMode, PutOptions, RetryConfig, UpdateVersion,
-    aws::AmazonS3Builder, path::Path,
+    Attribute, Attributes, Error, ObjectStore, PutMode, PutOptions, RetryConfig, UpdateVersion, aws::AmazonS3Builder,
+    path::Path,
 };
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -164,7 +164,7 @@ impl Swap for Library {
     }
 }
 
-/// The errors in what writers were told, compared with the history of the bucket.
+/// The wrong results of writers, compared with the history of the bucket.
 fn errors(server: &Server, records: &[Record]) -> Vec<String> {
     let mut errors = Vec::new();
     let history = server.bucket().history.clone();
@@ -189,7 +189,7 @@ fn errors(server: &Server, records: &[Record]) -> Vec<String> {
     errors
 }
 
-/// Lets writers change a few objects while answers are lost; returns what they were told and the counts by kind of loss.
+/// Lets writers change a few objects while answers are lost; returns their results, and the counts by kind of loss.
 async fn run<S: Swap>(writer: S, seed: u64, writes: u32) -> (Vec<Record>, Counts) {
     let writer = Arc::new(writer);
     let (records, counts) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Counts::new())));
@@ -251,7 +251,13 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for loss in LOSSES {
             let of = |end| self.0.get(&(loss, end)).copied().unwrap_or_default();
-            writeln!(f, "{loss:>12} done {:>4} conflict {:>4} unknown {:>4}", of(End::Done), of(End::Conflict), of(End::Unknown))?;
+            writeln!(
+                f,
+                "{loss:>12} done {:>4} conflict {:>4} unknown {:>4}",
+                of(End::Done),
+                of(End::Conflict),
+                of(End::Unknown)
+            )?;
         }
         Ok(())
     }
@@ -274,7 +280,8 @@ async fn writes_end_as_done_conflict_or_unknown_and_never_wrongly_as_done() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_checker_finds_retries_of_the_library_and_writers_without_ids() {
-    for (what, retries, honest) in [("retries of the library", 4, true), ("failures that count as not made", 0, false)] {
+    for (what, retries, honest) in [("retries of the library", 4, true), ("failures that count as not made", 0, false)]
+    {
         let server = losing_server().await;
         let (records, counts) = run(Library::new(&server, retries, honest), 1, 40).await;
         let errors = errors(&server, &records);
@@ -296,7 +303,8 @@ async fn a_lost_answer_is_settled_with_one_head_and_the_same_id() {
         assert_eq!((count("PUT"), count("HEAD")), (puts, heads), "{loss}: {methods:?}");
         let requests = server.requests();
         let puts = requests.iter().filter(|request| request.method == "PUT");
-        let ids: std::collections::BTreeSet<_> = puts.map(|put| put.header("x-amz-meta-zarrdwriteid").unwrap()).collect();
+        let ids: std::collections::BTreeSet<_> =
+            puts.map(|put| put.header("x-amz-meta-zarrdwriteid").unwrap()).collect();
         assert_eq!(ids.len(), 1, "{loss}");
         assert_eq!(store.head(&key("k")).await.unwrap().unwrap().version, written.version, "{loss}");
     }

@@ -35,8 +35,12 @@ async fn a_service_with_exact_conditions_is_written_with_conditions() {
     for url in SERVICES {
         for writes in [WriteMode::Conditional, WriteMode::LastWins] {
             let found = guarantees(url, Flaws::default(), writes).await;
-            let wanted = (Writes::Key, Conditions::Atomic, Conditions::None, None);
-            assert_eq!((found.writes, found.conditions, found.erase_conditions, found.read_only_reason), wanted, "{url}");
+            let wanted = (Writes::Key, Conditions::Atomic, false, None);
+            assert_eq!(
+                (found.writes, found.conditions, found.conditional_erase, found.read_only_reason),
+                wanted,
+                "{url}"
+            );
         }
         // Entity tags of S3 are hashes of values.
         let hashes = Flaws { hashes: true, ..Flaws::default() };
@@ -116,14 +120,14 @@ async fn old_probes_are_removed_by_the_clock_of_the_service_and_recent_ones_stay
     let server = server_of("s3://b/p").await;
     let hours = |hours: u64| Duration::from_secs(hours * 3600);
     // The service's clock is a day behind.
-    for (name, age) in [("p/.zarrd/probe-old", 26), ("p/.zarrd/probe-new", 24), ("p/.zarrd/append-a", 26), ("p/k", 26)] {
+    for (name, age) in [("p/.zarrd/probe-old", 26), ("p/.zarrd/probe-new", 24), ("p/.zarrd/append-a", 26), ("p/k", 26)]
+    {
         server.put(name, "x");
         server.bucket().objects.get_mut(name).unwrap().modified = SystemTime::now() - hours(age);
     }
     let yesterday = httpdate::fmt_http_date(SystemTime::now() - hours(24));
-    server.on_request(move |request| {
-        (request.method == "HEAD").then(|| Fault::With("Last-Modified", yesterday.clone()))
-    });
+    server
+        .on_request(move |request| (request.method == "HEAD").then(|| Fault::With("Last-Modified", yesterday.clone())));
     open(&server, "s3://b/p", WriteMode::Conditional).await.unwrap();
     assert_eq!(server.names(), ["p/.zarrd/append-a", "p/.zarrd/probe-new", "p/k"]);
 }
@@ -143,7 +147,9 @@ async fn a_probe_with_lost_answers_is_repeated() {
 
 #[tokio::test]
 async fn a_bucket_that_was_unreachable_is_probed_before_its_first_write() {
-    for (flaws, is_exact) in [(Flaws::default(), true), (Flaws { ignores_create_only: true, ..Flaws::default() }, false)] {
+    for (flaws, is_exact) in
+        [(Flaws::default(), true), (Flaws { ignores_create_only: true, ..Flaws::default() }, false)]
+    {
         let server = server_of("s3://b/p").await;
         server.bucket().flaws = flaws;
         server.on_request(|_| Some(Fault::Answer(503, Vec::new(), String::new())));
@@ -169,4 +175,21 @@ async fn a_bucket_that_was_unreachable_is_probed_before_its_first_write() {
         assert_eq!(store.check_writable().await.is_ok(), is_exact);
         assert_eq!(store.guarantees(), declared, "guarantees do not change");
     }
+}
+
+#[tokio::test]
+async fn writers_that_wait_for_a_probe_which_fails_do_not_wait_for_another() {
+    let server = server_of("s3://b/p").await;
+    server.on_request(|_| Some(Fault::Answer(503, Vec::new(), String::new())));
+    let mut options = options(&server);
+    (options.writes, options.retries) = (WriteMode::Conditional, 0);
+    let url = "s3://b/p".parse().unwrap();
+    let store = within(BucketStore::open_even_if_unreachable(&url, options)).await.unwrap();
+    server.forget();
+    server.on_request(|_| Some(Fault::Stalled));
+    let key = key("k");
+    let writes = (0..20).map(|_| store.set(&key, "value".into(), Precondition::none()));
+    let results = within(futures::future::join_all(writes)).await;
+    assert!(results.iter().all(Result::is_err));
+    assert!(server.requests().len() <= 4, "{:?}", server.methods());
 }

@@ -25,7 +25,8 @@ fn large(size: usize) -> Bytes {
 }
 
 fn in_chunks(value: &Bytes, size: usize) -> impl futures::Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
-    let chunks: Vec<_> = (0..value.len()).step_by(size).map(|at| Ok(value.slice(at..value.len().min(at + size)))).collect();
+    let chunks: Vec<_> =
+        (0..value.len()).step_by(size).map(|at| Ok(value.slice(at..value.len().min(at + size)))).collect();
     stream::iter(chunks)
 }
 
@@ -61,7 +62,8 @@ async fn large_values_without_a_condition_are_sent_in_parts() {
             assert!(server.bucket().objects["p/k"].bytes == value, "{url}");
             assert!(server.bucket().uploads.is_empty(), "{url}");
             let is_part = |request: &crate::common::Request| {
-                request.query.contains_key("partNumber") || request.query.get("comp").is_some_and(|comp| comp == "block")
+                request.query.contains_key("partNumber")
+                    || request.query.get("comp").is_some_and(|comp| comp == "block")
             };
             assert_eq!(server.requests().iter().filter(|request| is_part(request)).count(), parts, "{url}");
             assert_eq!(store.head(&key("k")).await.unwrap().unwrap().version, written.version, "{url}");
@@ -79,7 +81,8 @@ async fn parts_that_are_lost_are_sent_again_and_lost_completions_are_settled() {
         let (mut parts, mut ends) = (0, 0);
         server.on_request(move |request| {
             let comp = request.query.get("comp").map(String::as_str);
-            let is_end = request.method == "POST" && request.query.contains_key("uploadId") || comp == Some("blocklist");
+            let is_end =
+                request.method == "POST" && request.query.contains_key("uploadId") || comp == Some("blocklist");
             if request.query.contains_key("partNumber") || comp == Some("block") {
                 parts += 1;
                 return [Some(Fault::Lost), Some(Fault::Misreported(500)), None].into_iter().nth(parts - 1).flatten();
@@ -87,7 +90,10 @@ async fn parts_that_are_lost_are_sent_again_and_lost_completions_are_settled() {
             ends += u32::from(is_end);
             (is_end && ends == 1).then_some(Fault::Unanswered)
         });
-        let written = within(store.set(&key("k"), Payload::from_stream(in_chunks(&value, 1 << 20)), Precondition::none())).await.unwrap();
+        let written =
+            within(store.set(&key("k"), Payload::from_stream(in_chunks(&value, 1 << 20)), Precondition::none()))
+                .await
+                .unwrap();
         assert!(server.bucket().objects["p/k"].bytes == value, "{url}");
         assert_eq!(server.bucket().history.len(), 1, "{url}");
         assert_eq!(store.head(&key("k")).await.unwrap().unwrap().version, written.version, "{url}");
@@ -95,10 +101,14 @@ async fn parts_that_are_lost_are_sent_again_and_lost_completions_are_settled() {
         let (server, store) = open(url).await;
         server.on_request(|request| {
             let comp = request.query.get("comp").map(String::as_str);
-            let is_end = request.method == "POST" && request.query.contains_key("uploadId") || comp == Some("blocklist");
+            let is_end =
+                request.method == "POST" && request.query.contains_key("uploadId") || comp == Some("blocklist");
             is_end.then_some(Fault::Lost)
         });
-        let error = within(store.set(&key("k"), Payload::from_stream(in_chunks(&value, 1 << 20)), Precondition::none())).await.unwrap_err();
+        let error =
+            within(store.set(&key("k"), Payload::from_stream(in_chunks(&value, 1 << 20)), Precondition::none()))
+                .await
+                .unwrap_err();
         assert!(matches!(&error, StoreError::OutcomeUnknown { .. }), "{url} {error:?}");
     }
 }
@@ -152,7 +162,10 @@ async fn large_values_with_a_condition_are_sent_in_one_request() {
         assert!(matches!(error, StoreError::PreconditionFailed { current, .. } if current == Some(written.version)));
         let too_large = Payload::sized(1 << 30, stream::pending());
         let error = within(store.set(&key("k"), too_large, Precondition::present())).await.unwrap_err();
-        assert!(matches!(error, StoreError::Upload(UploadError::TooLarge { limit }) if limit == 256 << 20), "{error:?}");
+        assert!(
+            matches!(error, StoreError::Upload(UploadError::TooLarge { limit }) if limit == 256 << 20),
+            "{error:?}"
+        );
     }
 }
 
@@ -208,7 +221,8 @@ async fn an_erase_with_a_precondition_is_refused() {
 #[tokio::test]
 async fn answers_to_deletes_about_other_objects_are_errors() {
     let batch = "--x\r\nContent-Type: application/http\r\nContent-ID: 7\r\n\r\nHTTP/1.1 404 NotFound\r\n\r\n--x--\r\n";
-    let named = "<DeleteResult><Error><Key>other</Key><Code>InternalError</Code><Message>m</Message></Error></DeleteResult>";
+    let named =
+        "<DeleteResult><Error><Key>other</Key><Code>InternalError</Code><Message>m</Message></Error></DeleteResult>";
     for (url, headers, body) in [
         ("s3://b/p", vec![], named),
         ("s3://b/p", vec![], "<html></html>"),
