@@ -64,6 +64,14 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             Some(key) => StoreError::Changed { key },
             None => remote(),
         },
+        ProblemType::OutcomeUnknown => match key {
+            Some(key) => {
+                let source: RemoteError =
+                    RemoteError::from_problem(response, problem.kind, problem.message().to_owned());
+                StoreError::OutcomeUnknown { key, source: source.into() }
+            }
+            None => remote(),
+        },
         ProblemType::Unsupported => StoreError::Unsupported { what: unsupported(&problem) },
         ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => upload_error(&problem),
         ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
@@ -246,6 +254,9 @@ mod tests {
                 ProblemType::SnapshotExpired => matches!(error, StoreError::SnapshotExpired),
                 ProblemType::ValueChanged => {
                     matches!(&error, StoreError::Changed { key } if key.as_str() == "named")
+                }
+                ProblemType::OutcomeUnknown => {
+                    matches!(&error, StoreError::OutcomeUnknown { key, .. } if key.as_str() == "named")
                 }
                 ProblemType::Unsupported => matches!(error, StoreError::Unsupported { what: "listings" }),
                 ProblemType::LengthMismatch => {

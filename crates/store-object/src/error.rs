@@ -76,6 +76,7 @@ impl From<RequestError> for StoreError {
             | Failure::Long
             | Failure::Unsorted { .. }
             | Failure::Listing(_)
+            | Failure::Answer(_)
             | Failure::Other(_) => BackendErrorKind::InvalidResponse,
         };
         Self::backend(kind, error)

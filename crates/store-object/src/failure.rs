@@ -51,6 +51,9 @@ pub enum Failure {
     /// The answer to a listing is no listing.
     #[error("the answer is no listing: {0}")]
     Listing(String),
+    /// The answer to a change is not what it has to be.
+    #[error("the answer is invalid: {0}")]
+    Answer(String),
     /// Anything else.
     #[error("{0}")]
     Other(&'static str),
@@ -140,7 +143,7 @@ impl Failure {
         let status = |status| Self::Refused(Refusal { status, ..Refusal::default() });
         match error {
             object_store::Error::NotFound { .. } => status(404),
-            object_store::Error::Precondition { .. } => status(412),
+            object_store::Error::Precondition { .. } | object_store::Error::AlreadyExists { .. } => status(412),
             object_store::Error::PermissionDenied { .. } => status(403),
             object_store::Error::Unauthenticated { .. } => status(401),
             object_store::Error::InvalidPath { .. } => {

@@ -4,14 +4,17 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::TryFutureExt;
 use object_store::{list::PaginatedListOptions, path::Path};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
 use zarrd_store::{Key, StoreError};
 use zarrd_store_remote::{Attempts, Requests, seconds};
 
 use crate::{
     error::RequestError,
     failure::Failure,
-    http::Purpose,
+    http::{MIN_UPLOAD_RATE, Purpose},
     location::{BucketUrl, Forbidden, Location},
     options::Options,
     provider::Bucket,
@@ -22,6 +25,12 @@ use crate::{
 /// The time for which a bucket that was seen is taken to exist.
 const SEEN_FOR: Duration = Duration::from_secs(10);
 
+/// The time in which a write has to be answered, without the time of sending it.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The memory for values that are gathered before they are written, in MiB.
+const CONDITIONAL_MEMORY: usize = 512;
+
 /// The longest name of an object, in bytes.
 const MAX_NAME_LEN: usize = 1024;
 
@@ -30,7 +39,11 @@ pub(crate) struct Inner {
     pub(crate) forbidden: Forbidden,
     pub(crate) validators: Validators,
     pub(crate) bucket: Arc<dyn Bucket>,
+    /// The time in which the outcome of a write has to become known.
+    pub(crate) settle: Duration,
     requests: Requests,
+    /// The memory for values that are gathered before they are written, in MiB.
+    memory: Arc<Semaphore>,
     /// The last time at which the bucket was known to exist.
     seen: Mutex<Option<Instant>>,
 }
@@ -44,7 +57,9 @@ impl Inner {
             forbidden,
             validators: Validators::new(&name),
             bucket,
+            settle: options.settle,
             requests: Requests::new(options.deadline, options.retries),
+            memory: Arc::new(Semaphore::new(CONDITIONAL_MEMORY)),
             seen: Mutex::new(None),
         }
     }
@@ -63,6 +78,12 @@ impl Inner {
         StoreError::from(error).at(below)
     }
 
+    /// The error of a change of which nothing certain is known.
+    pub(crate) fn unknown(&self, action: &'static str, key: &Key, failure: Failure) -> StoreError {
+        let error = RequestError { action, target: format!("{}{key}", self.location), failure };
+        StoreError::OutcomeUnknown { key: key.clone(), source: error.into() }
+    }
+
     pub(crate) fn attempts(&self) -> Attempts {
         self.requests.attempts()
     }
@@ -73,6 +94,24 @@ impl Inner {
         F: Future<Output = object_store::Result<T>>,
     {
         self.requests.make(|| request().map_err(|error| Failure::of(&error))).await
+    }
+
+    /// Waits for this number of MiB of memory for a value that is gathered.
+    pub(crate) async fn conditional_memory(&self, mib: u64) -> Option<OwnedSemaphorePermit> {
+        let permits = u32::try_from(mib).unwrap_or(u32::MAX).min(CONDITIONAL_MEMORY as u32);
+        // The semaphore is never closed.
+        Arc::clone(&self.memory).acquire_many_owned(permits).await.ok()
+    }
+
+    /// Makes a request once that moves this number of bytes.
+    pub(crate) async fn request_once<T>(
+        &self,
+        size: u64,
+        request: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        // The time of sending is limited by the client; this includes the wait for a turn.
+        let limit = UPLOAD_DEADLINE.saturating_add(Duration::from_secs(size / MIN_UPLOAD_RATE));
+        self.requests.make_once(limit, request).await
     }
 
     /// A page of the names that begin with a prefix, as the service sends it.

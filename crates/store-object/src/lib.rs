@@ -1,4 +1,4 @@
-//! A read-only store over a bucket of S3, Google Cloud Storage or Azure Blob Storage that other programs write.
+//! A store over a bucket of S3, Google Cloud Storage or Azure Blob Storage that other programs read and write.
 //!
 //! [`BucketStore`] is opened by a [`BucketUrl`] with [`Options`]: `s3://bucket/prefix`, `gs://bucket/prefix` or
 //! `az://container/prefix`. Region, endpoint and credentials are those of the variables `AWS_*`, `GOOGLE_*` or
@@ -30,6 +30,34 @@
 //! 65,536 versions are cached, so that a later read in a snapshot is conditional and a changed object costs no
 //! transfer; what was evicted is compared after the answer has begun.
 //!
+//! # Lifecycle of a write
+//!
+//! ```text
+//!   HEAD, unless the precondition names the state ──► PreconditionFailed if it does not meet the precondition
+//!    │
+//!    ▼
+//!   PUT on condition of that state, with an id ── 412 to the only one sent ──► HEAD again, or PreconditionFailed
+//!    │ └── not made (429, SlowDown) ──► wait, the same PUT again
+//!    │ └── no answer, or 5xx ─────────► HEAD ── the id ──────────────────► done
+//!    ▼                                   └── the state before ──────────► the same PUT again, for 30 seconds
+//!   done                                 └── anything else ─────────────► StoreError::OutcomeUnknown
+//! ```
+//!
+//! - [`Options::writes`] turns writes on. Each changes one key; a store changes nothing by default.
+//! - Writes without a precondition are conditioned as well, on what the HEAD found, so that a PUT that arrives late cannot
+//!   replace what was written since. The library repeats none of them.
+//! - Values of more than 8 MiB without a precondition are sent in parts, which services do not check conditions of; there
+//!   the last one wins. With a precondition, values have up to 256 MiB and are sent in one request, from memory.
+//! - Deletes have no conditions: an erase with a precondition fails with
+//!   [`StoreError::Unsupported`](zarrd_store::StoreError::Unsupported). An erase of a prefix begins with the documents, and is
+//!   completed by repeating it.
+//!
+//! **Conditions are probed**, when the store is opened or before its first write if the bucket cannot be reached then:
+//! objects `.zarrd/probe-*` are created twice, replaced at a wrong version and at the right one, created by eight writes at
+//! a time, and deleted. A bucket that accepts what it has to refuse stays read-only
+//! ([`Guarantees::read_only_reason`](zarrd_store::Guarantees::read_only_reason)), or is written without conditions with
+//! [`WriteMode::LastWins`]. The probe is no proof.
+//!
 //! # Absence
 //!
 //! Only 404 means that a key has no value. An answer to a HEAD does not tell a missing object from a missing bucket:
@@ -59,6 +87,7 @@
 //! |---|---|
 //! | `store` | [`BucketStore`] and its implementation of the store traits |
 //! | `read`, `list` | reading a value, and listing keys |
+//! | `write` | writing and erasing values, and probing whether a bucket can be written |
 //! | `inner` | what clones share: requests with their retries, and whether the bucket exists |
 //! | `validators` | versions, and the ETags that they were made of |
 //! | `profile`, `aws_config` | profiles in `~/.aws`, as variables |
@@ -82,6 +111,7 @@ mod provider;
 mod read;
 mod store;
 mod validators;
+mod write;
 mod xml;
 
 pub use self::{
@@ -90,7 +120,7 @@ pub use self::{
     failure::{Failure, Refusal},
     kind::KIND,
     location::{BucketUrl, UrlError},
-    options::Options,
+    options::{Options, WriteMode},
     profile::ProfileError,
     provider::Bucket,
     store::BucketStore,

@@ -15,8 +15,24 @@ pub struct Options {
     /// The number of times that a request is repeated if the service is busy, fails or does not answer. Four by
     /// default.
     pub retries: usize,
+    /// Whether the store changes the bucket. It does not by default.
+    pub writes: WriteMode,
+    /// The time in which the outcome of a write whose answer was lost has to become known. 30 seconds by default.
+    pub settle: Duration,
     pub(crate) name: Option<String>,
     pub(crate) variables: Vec<(String, String)>,
+}
+
+/// Whether a store changes its bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteMode {
+    /// It only reads.
+    #[default]
+    ReadOnly,
+    /// It writes if the service checks conditions of writes exactly, which is probed.
+    Conditional,
+    /// It writes even if the service does not: then writes have no conditions, and the last one wins.
+    LastWins,
 }
 
 impl Options {
@@ -35,6 +51,8 @@ impl Options {
             read_timeout: Duration::from_secs(20),
             deadline: Duration::from_secs(60),
             retries: 4,
+            writes: WriteMode::ReadOnly,
+            settle: Duration::from_secs(30),
             name: None,
             variables: variables.into_iter().collect(),
         }
@@ -58,6 +76,8 @@ impl fmt::Debug for Options {
             .field("read_timeout", &self.read_timeout)
             .field("deadline", &self.deadline)
             .field("retries", &self.retries)
+            .field("writes", &self.writes)
+            .field("settle", &self.settle)
             .finish_non_exhaustive()
     }
 }

@@ -84,8 +84,10 @@ fn s3(location: &Location, options: &Options) -> object_store::Result<Arc<dyn Bu
     for (key, value) in settings::<AmazonS3ConfigKey>(options, "AWS_", AmazonS3ConfigKey::Client) {
         builder = builder.with_config(key, value);
     }
-    let builder =
-        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+    let builder = builder
+        .with_bucket_name(&location.bucket)
+        .with_retry(no_retries())
+        .with_http_connector(connector(location, options));
     Ok(Arc::new(builder.build()?))
 }
 
@@ -97,8 +99,10 @@ fn google(location: &Location, options: &Options) -> object_store::Result<Arc<dy
     for (key, value) in settings::<GoogleConfigKey>(options, "GOOGLE_", GoogleConfigKey::Client) {
         builder = builder.with_config(key, value);
     }
-    let builder =
-        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+    let builder = builder
+        .with_bucket_name(&location.bucket)
+        .with_retry(no_retries())
+        .with_http_connector(connector(location, options));
     Ok(Arc::new(builder.build()?))
 }
 
@@ -110,13 +114,16 @@ fn azure(location: &Location, options: &Options) -> object_store::Result<Arc<dyn
     if let Some((_, endpoint)) = options.variables.iter().find(|(name, _)| name == "IDENTITY_ENDPOINT") {
         builder = builder.with_msi_endpoint(endpoint);
     }
-    let builder =
-        builder.with_container_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+    let builder = builder
+        .with_container_name(&location.bucket)
+        .with_retry(no_retries())
+        .with_http_connector(connector(location, options));
     Ok(Arc::new(builder.build()?))
 }
 
-fn connector(location: &Location) -> impl HttpConnector {
-    Connector { service: location.service }
+fn connector(location: &Location, options: &Options) -> impl HttpConnector {
+    let Options { read_timeout, retries, .. } = *options;
+    Connector { service: location.service, read_timeout, retries }
 }
 
 /// Requests are repeated by the store: the library does not resume a value with `If-Match`, and ignores `Retry-After`.

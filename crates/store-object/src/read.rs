@@ -75,17 +75,21 @@ pub(crate) async fn get(
 
 /// Requests the metadata of a value.
 async fn request_head(inner: &Inner, key: &Key, path: &Path) -> Result<Option<(ValueMeta, Pin)>, StoreError> {
-    let request = || inner.bucket.get_opts(path, GetOptions { head: true, ..get_options() });
-    let failed = |failure| inner.error(ACTION, key.as_str(), failure);
-    match inner.request(request).await {
+    let found = head_object(inner, path).await.and_then(|answer| match answer {
+        Some(answer) => inner.validators.meta(key, &answer.meta).map(Some),
+        None => Ok(None),
+    });
+    found.map_err(|failure| inner.error(ACTION, key.as_str(), failure))
+}
+
+/// Requests the metadata of an object; `None` if it does not exist.
+pub(crate) async fn head_object(inner: &Inner, path: &Path) -> Result<Option<Answer>, Failure> {
+    match inner.request(|| inner.bucket.get_opts(path, GetOptions { head: true, ..get_options() })).await {
         Ok(answer) => {
             inner.mark_seen();
-            inner.validators.meta(key, &answer.meta).map(Some).map_err(failed)
+            Ok(Some(answer))
         }
-        Err(failure) => match absence(inner, failure).await {
-            Ok(()) => Ok(None),
-            Err(failure) => Err(failed(failure)),
-        },
+        Err(failure) => absence(inner, failure).await.map(|()| None),
     }
 }
 

@@ -95,6 +95,27 @@ pub(crate) fn parse_error(bytes: &[u8]) -> (Option<String>, Option<String>) {
     (code, region)
 }
 
+/// Parses the answer to the deletion of several objects: the first code of an error. That an object does not
+/// exist is none.
+pub(crate) fn parse_deletes(bytes: &[u8]) -> Result<Option<String>, Failure> {
+    let (mut code, mut root) = (None, None);
+    walk(bytes, |element| match element {
+        Element::Start(path) => root = root.take().or_else(|| path.first().cloned()),
+        Element::End { path: [_, error, name], text: Some(text), .. } if error == "Error" && name == "Code" => {
+            code = code.take().or_else(|| Some(text.to_owned()).filter(|code| code != "NoSuchKey"));
+        }
+        Element::End { path: [error, name], text: Some(text), .. } if error == "Error" && name == "Code" => {
+            code = Some(text.to_owned());
+        }
+        Element::End { .. } => {}
+    })
+    .map_err(|error| Failure::Answer(format!("it is not valid XML ({error})")))?;
+    match root.as_deref() {
+        Some("DeleteResult" | "Error") => Ok(code),
+        _ => Err(Failure::Answer("it is not an XML document of DeleteResult".to_owned())),
+    }
+}
+
 #[derive(Debug, Default)]
 struct Page {
     listed: Listed,

@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::{
     sync::Semaphore,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 /// The maximum number of requests that wait for their answer at a time.
@@ -85,6 +85,20 @@ impl Requests {
     /// The attempts of an operation that begins now.
     pub fn attempts(&self) -> Attempts {
         Attempts::new(self.limit, self.retries)
+    }
+
+    /// Makes a request once, within a limit of its own, which includes the wait for its turn.
+    pub async fn make_once<T, F: Failed>(
+        &self,
+        limit: Duration,
+        request: impl Future<Output = Result<T, F>>,
+    ) -> Result<T, F> {
+        let attempt = async {
+            // The semaphore is never closed.
+            let _permit = self.permits.acquire().await.ok();
+            request.await
+        };
+        timeout(limit, attempt).await.unwrap_or_else(|_| Err(F::late(limit)))
     }
 
     /// Makes a request, and repeats it after a failure that may pass.

@@ -13,6 +13,8 @@ pub(super) enum Need {
     CommitWrites,
     /// Preconditions are checked atomically with the change, at least among the changes of one process, as a suite is.
     AtomicConditions,
+    /// Erases can have the preconditions that sets can have.
+    ConditionalErases,
     /// Keys are listed.
     Listings,
     /// A key may be a prefix of others.
@@ -28,6 +30,7 @@ impl Need {
             Self::Writes => guarantees.writes != Writes::None,
             Self::CommitWrites => guarantees.writes == Writes::Commit,
             Self::AtomicConditions => matches!(guarantees.conditions, Conditions::Atomic | Conditions::ThisProcess),
+            Self::ConditionalErases => guarantees.conditional_erase,
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,
             Self::Attributes => guarantees.attributes,

@@ -110,8 +110,8 @@ macro_rules! conformance_checks {
             fresh upload::a_short_payload_changes_nothing [Writes Listings];
             fresh upload::a_long_payload_changes_nothing [Writes Listings];
             fresh precondition::every_precondition_applies_to_sets [Writes AtomicConditions];
-            fresh precondition::every_precondition_applies_to_erases [Writes AtomicConditions];
-            fresh precondition::a_version_of_another_key_does_not_match [Writes AtomicConditions];
+            fresh precondition::every_precondition_applies_to_erases [Writes AtomicConditions ConditionalErases];
+            fresh precondition::a_version_of_another_key_does_not_match [Writes AtomicConditions ConditionalErases];
             fresh cancel::a_set_cancelled_midway_changes_nothing [Writes Listings];
             fresh cancel::a_set_cancelled_anywhere_is_atomic [Writes Listings];
             fresh cancel::an_erase_cancelled_anywhere_is_atomic [Writes Listings];
@@ -138,7 +138,7 @@ macro_rules! conformance_checks {
             fresh paging::key_pages_are_consistent_while_writers_run [Listings SharedNames];
             fresh paging::dir_pages_are_consistent_while_writers_run [Listings SharedNames];
             fresh concurrency::one_creator_wins [Writes AtomicConditions];
-            fresh concurrency::one_eraser_wins [Writes AtomicConditions];
+            fresh concurrency::one_eraser_wins [Writes AtomicConditions ConditionalErases];
             fresh concurrency::compare_and_swap_loses_no_increment [Writes AtomicConditions];
             fresh concurrency::sets_of_one_key_are_serialized [Writes];
             fresh concurrency::readers_never_see_partial_values [Writes CommitReads];

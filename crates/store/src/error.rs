@@ -115,6 +115,16 @@ pub enum StoreError {
         /// The key.
         key: Key,
     },
+    /// A change of a key was sent to another server, its answer was lost, and what is stored does not say whether the
+    /// change was made. It may still be made. Repeating it could undo a change that another client made since.
+    #[error("it is not known whether {key} was changed")]
+    OutcomeUnknown {
+        /// The key.
+        key: Key,
+        /// The failure of the last request.
+        #[source]
+        source: BoxError,
+    },
     /// The store cannot do this at all; nothing was changed.
     #[error("the store does not support {what}")]
     Unsupported {

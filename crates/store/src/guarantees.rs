@@ -15,6 +15,8 @@ pub struct Guarantees {
     pub conditions: Conditions,
     /// True if the conditions hold for erases as well. Otherwise an erase can have none.
     pub conditional_erase: bool,
+    /// The reason why a store that was opened for writing accepts no changes.
+    pub read_only_reason: Option<&'static str>,
     /// The listings.
     pub listing: Listing,
     /// The longest time until a change of another program is seen. Changes that were made through the store are seen
@@ -98,6 +100,7 @@ impl Guarantees {
         writes: Writes::Commit,
         conditions: Conditions::Atomic,
         conditional_erase: true,
+        read_only_reason: None,
         listing: Listing::Sorted,
         staleness: Duration::ZERO,
         shared_names: true,
@@ -129,6 +132,7 @@ impl Guarantees {
             writes: self.writes.max(other.writes),
             conditions: self.conditions.max(other.conditions),
             conditional_erase: self.conditional_erase && other.conditional_erase,
+            read_only_reason: self.read_only_reason.or(other.read_only_reason),
             listing: self.listing.max(other.listing),
             staleness: self.staleness.max(other.staleness),
             shared_names: self.shared_names && other.shared_names,
@@ -158,7 +162,11 @@ impl fmt::Display for Guarantees {
             yes_or_no(shared_names),
             yes_or_no(checked),
             consolidated.as_str(),
-        )
+        )?;
+        match self.read_only_reason {
+            Some(reason) => write!(f, ", read-only: {reason}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -236,5 +244,7 @@ mod tests {
             foreign.to_string(),
             "reads: key, writes: none, conditions: none, listing: none, staleness: 2.5 s, shared names: no, checked: no, consolidated metadata: trusted"
         );
+        let refused = Guarantees { read_only_reason: Some("objects may not be deleted"), ..foreign };
+        assert_eq!(refused.to_string(), format!("{foreign}, read-only: objects may not be deleted"));
     }
 }

@@ -90,6 +90,9 @@ pub struct StoreGuarantees {
     pub writes: String,
     /// The preconditions that hold when a change is made: `atomic`, `create-only`, `this-process` or `none`.
     pub conditions: String,
+    /// The reason why a store that was opened for writing accepts no changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only_reason: Option<String>,
     /// The listings: `sorted` or `none`.
     pub listing: String,
     /// The seconds, rounded up, until a change of another program is seen.
@@ -116,6 +119,7 @@ impl StoreGuarantees {
             reads: reads.as_str().to_owned(),
             writes: writes.as_str().to_owned(),
             conditions: conditions.as_str().to_owned(),
+            read_only_reason: guarantees.read_only_reason.map(str::to_owned),
             listing: listing.as_str().to_owned(),
             staleness: staleness.as_secs().saturating_add(u64::from(staleness.subsec_nanos() > 0)),
             shared_names,

@@ -69,4 +69,5 @@ mod test_runner;
 mod token_rotation;
 mod unmodified_clients;
 mod webdav;
+mod written_buckets;
 mod written_directory;

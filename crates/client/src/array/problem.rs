@@ -193,6 +193,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::Unconvertible
             | ProblemType::Internal
             | ProblemType::StoreFailed
+            | ProblemType::OutcomeUnknown
             | ProblemType::StoreTimeout,
             _,
         ) => remote(),

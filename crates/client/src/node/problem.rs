@@ -151,6 +151,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UndecodableChunk
             | ProblemType::Internal
             | ProblemType::StoreFailed
+            | ProblemType::OutcomeUnknown
             | ProblemType::StoreTimeout,
             _,
         ) => RemoteError::from_problem(response, kind, detail).into(),

@@ -392,6 +392,11 @@ impl From<StoreError> for ApiError {
                 let problem = Problem::new(ProblemType::CorruptValue).with_members(members);
                 Self::build(problem, Vec::new(), Some(error.into()))
             }
+            StoreError::OutcomeUnknown { ref key, .. } => {
+                let members = Members { key: Some(key.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::OutcomeUnknown).with_detail(error.to_string());
+                Self::build(problem.with_members(members), Vec::new(), Some(error.into()))
+            }
             StoreError::Changed { ref key } => {
                 let members = Members { key: Some(key.to_string()), ..Members::default() };
                 let problem = Problem::new(ProblemType::ValueChanged).with_detail(error.to_string());

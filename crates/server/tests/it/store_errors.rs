@@ -38,6 +38,17 @@ async fn read_requests(server: &TestServer) -> Vec<TestResponse> {
 }
 
 #[tokio::test]
+async fn changes_of_unknown_outcome_are_named_and_not_to_be_repeated() {
+    let server = failing_server(|key| StoreError::OutcomeUnknown { key: key.clone(), source: "secret".into() });
+    for answer in [server.put("/store/a", &[], "1").await, server.delete("/store/a", &[]).await] {
+        let problem = answer.problem(ProblemType::OutcomeUnknown);
+        assert_eq!(problem.members.key.as_deref(), Some("a"));
+        assert!(!answer.text().contains("secret"), "{answer:?}");
+        assert!(!answer.headers.contains_key("retry-after"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn store_errors_map_to_problems() {
     fn damaged(key: &Key) -> StoreError {
         StoreError::corrupt(key.clone(), "the file secret/1 is missing")

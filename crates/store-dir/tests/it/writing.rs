@@ -66,7 +66,12 @@ async fn assert_becomes(directory: &Path, expected: &[&str]) {
 #[tokio::test]
 async fn store_declares_writes_of_single_keys_if_it_was_opened_for_them() {
     let fixture = Fixture::with(writing()).await;
-    let expected = Guarantees { writes: Writes::Key, conditions: Conditions::ThisProcess, conditional_erase: true, ..Guarantees::READ_ONLY };
+    let expected = Guarantees {
+        writes: Writes::Key,
+        conditions: Conditions::ThisProcess,
+        conditional_erase: true,
+        ..Guarantees::READ_ONLY
+    };
     assert_eq!(fixture.store.guarantees(), Guarantees { shared_names: false, near: true, ..expected });
     let reading = Fixture::new().await;
     assert_eq!(reading.store.guarantees().writes, Writes::None);
@@ -258,11 +263,9 @@ async fn names_that_differ_in_case_are_a_conflict_where_the_file_system_has_one_
     let faults = zarrd_store_dir::Faults::default().ignores_case();
     let fixture = Fixture::with(writing().faults(faults)).await;
     set(&fixture.store, "lab/Temp/zarr.json", "{}").await.unwrap();
-    for (at, other) in [
-        ("lab/Temp/ZARR.json", "lab/Temp/zarr.json"),
-        ("lab/temp/zarr.json", "lab/Temp/"),
-        ("LAB/Temp/new", "lab/"),
-    ] {
+    for (at, other) in
+        [("lab/Temp/ZARR.json", "lab/Temp/zarr.json"), ("lab/temp/zarr.json", "lab/Temp/"), ("LAB/Temp/new", "lab/")]
+    {
         let errors = [set(&fixture.store, at, "new").await.unwrap_err(), erase(&fixture.store, at).await.unwrap_err()];
         for error in errors {
             let StoreError::NameConflict { key, existing } = &error else { panic!("{at}: {error:?}") };

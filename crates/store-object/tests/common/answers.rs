@@ -4,7 +4,12 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use bytes::Bytes;
 
-use super::server::{Answer, Objects, Request};
+use parking_lot::Mutex;
+
+use super::{
+    changes,
+    server::{Answer, Bucket, Objects, Request},
+};
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,21 +20,39 @@ pub(crate) enum Dialect {
 }
 
 /// The answer to a request.
-pub(crate) fn answer(dialect: Dialect, request: &Request, objects: &Objects) -> Answer {
+pub(crate) async fn answer(dialect: Dialect, request: &Request, bucket: &Mutex<Bucket>) -> Answer {
+    if changes::checks_before(request, bucket) {
+        // The condition is checked, and the write made a moment later without it.
+        if let Some(refused) = changes::check(dialect, request, &bucket.lock()) {
+            return refused;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let mut unconditional = request.clone();
+        changes::CONDITIONS.iter().for_each(|name| drop(unconditional.headers.remove(*name)));
+        return answer_at_once(dialect, &unconditional, &mut bucket.lock());
+    }
+    answer_at_once(dialect, request, &mut bucket.lock())
+}
+
+fn answer_at_once(dialect: Dialect, request: &Request, bucket: &mut Bucket) -> Answer {
     let path = request.path.trim_start_matches('/');
     let path = if dialect == Dialect::Azure { path.strip_prefix("account/").unwrap_or(path) } else { path };
-    let (bucket, name) = path.split_once('/').unwrap_or((path, ""));
-    if bucket != "b" {
+    let (named, name) = path.split_once('/').unwrap_or((path, ""));
+    if named != "b" {
         let code = if dialect == Dialect::Azure { "ContainerNotFound" } else { "NoSuchBucket" };
         return error(404, code);
     }
-    if request.is_list() {
-        return list(dialect, request, objects);
+    let flaws = bucket.flaws;
+    match request.method.as_str() {
+        "PUT" | "POST" | "DELETE" => changes::change(dialect, request, bucket, name),
+        _ if request.is_list() && flaws.forbids_listings => error(403, "AccessDenied"),
+        _ if request.is_list() => list(dialect, request, &bucket.objects),
+        _ if flaws.forbids_gets => error(403, "AccessDenied"),
+        _ => get(dialect, request, &bucket.objects, name),
     }
-    get(dialect, request, objects, name)
 }
 
-fn error(status: u16, code: &str) -> Answer {
+pub(super) fn error(status: u16, code: &str) -> Answer {
     let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
     Answer { status, headers: vec![("Content-Type", "application/xml".to_owned())], body: body.into() }
 }
@@ -42,7 +65,12 @@ fn get(dialect: Dialect, request: &Request, objects: &Objects, name: &str) -> An
     if request.header("if-match").is_some_and(|wanted| wanted != etag) {
         return error(412, "PreconditionFailed");
     }
-    let headers = vec![("ETag", etag), ("Last-Modified", httpdate::fmt_http_date(object.modified))];
+    let modified = ("Last-Modified", httpdate::fmt_http_date(object.modified));
+    let mut headers = vec![("ETag", etag), modified, ("x-goog-generation", changes::generation(&object.etag))];
+    if let Some(id) = object.metadata.get("zarrdwriteid") {
+        let names = ["x-amz-meta-zarrdwriteid", "x-goog-meta-zarrdwriteid", "x-ms-meta-zarrdwriteid"];
+        headers.extend(names.map(|name| (name, id.clone())));
+    }
     let Some(range) = request.header("range") else {
         return Answer { status: 200, headers, body: object.bytes.clone() };
     };
@@ -121,7 +149,7 @@ fn list(dialect: Dialect, request: &Request, objects: &Objects) -> Answer {
     Answer { status: 200, headers: vec![("Content-Type", "application/xml".to_owned())], body: Bytes::from(body) }
 }
 
-fn escape(name: &str) -> String {
+pub(super) fn escape(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
         match character {

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
 mod answers;
+mod changes;
 mod server;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use zarrd_store_object::{BucketStore, OpenError, Options};
 
 pub(crate) use self::{
     answers::Dialect,
-    server::{Fault, Request, Server},
+    server::{Change, Fault, Flaws, Request, Server},
 };
 
 pub(crate) const SECRET: &str = "wJalrXUtnFEMIsecretK7MDENG";
@@ -24,6 +25,8 @@ pub(crate) const TOKEN: &str = "FwoGZXIvYXdzEBsessionTOKEN42";
 pub(crate) fn variables(server: &Server) -> Vec<(String, String)> {
     let url = server.url();
     let endpoint = format!("{url}/account");
+    // The library does not skip signatures of writes.
+    let google = r#"{"disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}"#;
     [
         ("AWS_ENDPOINT_URL", url.as_str()),
         ("AWS_ALLOW_HTTP", "true"),
@@ -33,6 +36,7 @@ pub(crate) fn variables(server: &Server) -> Vec<(String, String)> {
         ("AWS_SESSION_TOKEN", TOKEN),
         ("GOOGLE_BASE_URL", &url),
         ("GOOGLE_SKIP_SIGNATURE", "true"),
+        ("GOOGLE_SERVICE_ACCOUNT_KEY", google),
         ("GOOGLE_ALLOW_HTTP", "true"),
         ("AZURE_STORAGE_ENDPOINT", &endpoint),
         ("AZURE_STORAGE_ACCOUNT_NAME", "account"),

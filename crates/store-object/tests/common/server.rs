@@ -45,6 +45,16 @@ pub(crate) enum Fault {
     Ignoring(&'static str),
     /// Sends a body without a length that never ends.
     Endless,
+    /// Does what is requested, and closes the connection without an answer.
+    Unanswered,
+    /// Does what is requested, and answers with this status.
+    Misreported(u16),
+    /// Closes the connection without an answer, and does what is requested later.
+    Late(Duration),
+    /// Does what is requested twice, and answers the second time.
+    Twice,
+    /// Does what is requested, answers, and does it again later.
+    Again(Duration),
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +62,7 @@ pub(crate) struct Object {
     pub(crate) bytes: Bytes,
     pub(crate) etag: String,
     pub(crate) modified: SystemTime,
+    pub(crate) metadata: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,6 +72,7 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: HashMap<String, String>,
     pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Bytes,
 }
 
 /// An answer; the body is sent only if the method is not HEAD.
@@ -72,14 +84,93 @@ pub(crate) struct Answer {
 }
 
 pub(crate) type Objects = BTreeMap<String, Object>;
+
+/// The content of the one bucket, all of which is under one lock.
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    pub(crate) objects: Objects,
+    /// The parts of uploads, by their ids.
+    pub(crate) uploads: BTreeMap<String, Upload>,
+    /// All changes that were made, in their order.
+    pub(crate) history: Vec<Change>,
+    pub(crate) flaws: Flaws,
+    counter: u64,
+}
+
+/// An upload in parts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Upload {
+    pub(crate) parts: BTreeMap<String, Bytes>,
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) name: String,
+    /// The new value; `None` if the object was deleted.
+    pub(crate) value: Option<Bytes>,
+    /// The entity tag of the object before.
+    pub(crate) before: Option<String>,
+    /// The entity tag of the object after.
+    pub(crate) after: Option<String>,
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+/// Differences of a service from what it has to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flaws {
+    pub(crate) ignores_create_only: bool,
+    pub(crate) ignores_if_match: bool,
+    pub(crate) refuses_conditions: bool,
+    /// Conditions are checked some time before the write.
+    pub(crate) checks_before: bool,
+    pub(crate) loses_metadata: bool,
+    pub(crate) forbids_puts: bool,
+    pub(crate) forbids_gets: bool,
+    pub(crate) forbids_deletes: bool,
+    pub(crate) forbids_listings: bool,
+    /// Deletes succeed and do nothing.
+    pub(crate) ignores_deletes: bool,
+    /// An entity tag is a hash of the value, so that equal values have equal ones.
+    pub(crate) hashes: bool,
+}
+
+impl Bucket {
+    /// Sets an object, with another ETag than ever before.
+    pub(crate) fn put(&mut self, name: &str, bytes: Bytes, metadata: BTreeMap<String, String>) -> String {
+        self.counter += 1;
+        let number = match self.flaws.hashes {
+            true => u128::from(std::hash::BuildHasher::hash_one(
+                &std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default(),
+                &bytes,
+            )),
+            false => u128::from(self.counter),
+        };
+        let etag = format!("{number:032x}");
+        let metadata = if self.flaws.loses_metadata { BTreeMap::new() } else { metadata };
+        let (value, after) = (Some(bytes.clone()), Some(etag.clone()));
+        let object = Object { bytes, etag: etag.clone(), modified: SystemTime::now(), metadata: metadata.clone() };
+        let before = self.objects.insert(name.to_owned(), object).map(|object| object.etag);
+        self.history.push(Change { name: name.to_owned(), value, before, after, metadata });
+        etag
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let Some(object) = self.objects.remove(name) else { return false };
+        let (before, metadata) = (Some(object.etag), BTreeMap::new());
+        self.history.push(Change { name: name.to_owned(), value: None, before, after: None, metadata });
+        true
+    }
+}
+
 type Rule = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
 
 struct State {
     dialect: Dialect,
-    objects: Mutex<Objects>,
+    bucket: Mutex<Bucket>,
     rule: Mutex<Rule>,
     requests: Mutex<Vec<Request>>,
-    counter: Mutex<u64>,
     /// The dates of the next answers, in place of those that they have.
     dates: Mutex<VecDeque<String>>,
 }
@@ -97,10 +188,9 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
             dialect,
-            objects: Mutex::default(),
+            bucket: Mutex::default(),
             rule: Mutex::new(Box::new(|_| None)),
             requests: Mutex::default(),
-            counter: Mutex::new(0),
             dates: Mutex::default(),
         });
         let shared = Arc::clone(&state);
@@ -118,14 +208,21 @@ impl Server {
 
     /// Sets an object of the bucket, with another ETag than ever before.
     pub(crate) fn put(&self, name: &str, bytes: impl Into<Bytes>) {
-        let mut counter = self.state.counter.lock();
-        *counter += 1;
-        let object = Object { bytes: bytes.into(), etag: format!("{:032x}", *counter), modified: SystemTime::now() };
-        self.state.objects.lock().insert(name.to_owned(), object);
+        self.state.bucket.lock().put(name, bytes.into(), BTreeMap::new());
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        self.state.objects.lock().remove(name);
+        self.state.bucket.lock().remove(name);
+    }
+
+    /// The content of the bucket, which no request reads or changes meanwhile.
+    pub(crate) fn bucket(&self) -> parking_lot::MutexGuard<'_, Bucket> {
+        self.state.bucket.lock()
+    }
+
+    /// The names of all objects.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.state.bucket.lock().objects.keys().cloned().collect()
     }
 
     /// Asks for a fault at each request, before it is answered.
@@ -142,12 +239,7 @@ impl Server {
     /// The same server, to be changed within a rule.
     pub(crate) fn handle(&self) -> impl Fn(&str, Bytes) + Send + 'static {
         let state = Arc::clone(&self.state);
-        move |name, bytes| {
-            let mut counter = state.counter.lock();
-            *counter += 1;
-            let object = Object { bytes, etag: format!("{:032x}", *counter), modified: SystemTime::now() };
-            state.objects.lock().insert(name.to_owned(), object);
-        }
+        move |name, bytes| drop(state.bucket.lock().put(name, bytes, BTreeMap::new()))
     }
 
     /// Sends these dates, one with each answer.
@@ -178,7 +270,7 @@ impl Drop for Server {
 
 impl Request {
     pub(crate) fn is_list(&self) -> bool {
-        self.query.contains_key("list-type") || self.query.contains_key("comp")
+        self.query.contains_key("list-type") || self.query.get("comp").is_some_and(|comp| comp == "list")
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -198,6 +290,7 @@ impl Request {
             path: decode(path),
             query: query.map(|(name, value)| (decode(name), decode(&value.replace('+', " ")))).collect(),
             headers: headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect(),
+            body: Bytes::new(),
         }
     }
 }
@@ -221,6 +314,14 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
         };
         let head = String::from_utf8(buffer.drain(..end + 4).take(end).collect()).unwrap();
         let mut request = Request::parse(&head);
+        let len = request.header("content-length").map_or(0, |len| len.parse().unwrap());
+        while buffer.len() < len {
+            match stream.read_buf(&mut buffer).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+        request.body = buffer.drain(..len).collect::<Vec<_>>().into();
         state.requests.lock().push(request.clone());
         let fault = (state.rule.lock())(&request);
         match &fault {
@@ -229,15 +330,22 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
             Some(Fault::Slow(time)) => tokio::time::sleep(*time).await,
             Some(Fault::Held(gate)) => drop(gate.acquire().await),
             Some(Fault::Ignoring(name)) => drop(request.headers.remove(*name)),
+            Some(Fault::Late(time)) => return later(&state, request, *time),
+            Some(Fault::Twice) => drop(answer(state.dialect, &request, &state.bucket).await),
             _ => {}
         }
         let mut answer = match &fault {
             Some(Fault::Answer(status, headers, body)) => {
                 Answer { status: *status, headers: headers.clone(), body: body.clone().into() }
             }
-            _ => answer(state.dialect, &request, &state.objects.lock()),
+            _ => answer(state.dialect, &request, &state.bucket).await,
         };
         match &fault {
+            Some(Fault::Unanswered) => return,
+            Some(Fault::Misreported(status)) => {
+                answer = Answer { status: *status, headers: Vec::new(), body: Bytes::new() };
+            }
+            Some(Fault::Again(time)) => later(&state, request.clone(), *time),
             Some(Fault::Versioned(id)) => {
                 answer.headers.retain(|(other, _)| *other != "ETag");
                 answer.headers.push(("x-amz-version-id", (*id).to_owned()));
@@ -257,6 +365,15 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
             return;
         }
     }
+}
+
+/// Does what is requested after a time.
+fn later(state: &Arc<State>, request: Request, time: Duration) {
+    let state = Arc::clone(state);
+    tokio::spawn(async move {
+        tokio::time::sleep(time).await;
+        answer(state.dialect, &request, &state.bucket).await;
+    });
 }
 
 async fn send(

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, path::Path};
-use zarrd_store::{Key, Keyed, ReadableStore, SnapshotStore};
-use zarrd_store_object::{BucketStore, Failure, Options, RequestError};
-use zarrd_store_testkit::{Foreign, ForeignData};
+use zarrd_store::{Conditions, Guarantees, Key, Keyed, ReadableStore, SnapshotStore};
+use zarrd_store_object::{BucketStore, Failure, Options, RequestError, WriteMode};
+use zarrd_store_testkit::{Factory, Foreign, ForeignData};
 
 use crate::common::{Dialect, Server, variables};
 
@@ -43,6 +43,52 @@ impl<const SERVICE: usize> ForeignData for Remote<SERVICE> {
     async fn remove(&self, key: &Key) {
         self.server.remove(key.as_str());
     }
+}
+
+/// Buckets of a service that the store writes as well.
+struct Written(&'static str);
+
+impl Factory for Written {
+    type Store = BucketStore;
+    type Fixture = Server;
+
+    fn guarantees(&self, store: &BucketStore) -> Guarantees {
+        store.guarantees()
+    }
+
+    async fn create(&self) -> (BucketStore, Server) {
+        let dialect = if self.0.starts_with("az") { Dialect::Azure } else { Dialect::S3 };
+        let server = Server::start(dialect).await;
+        let mut options = Options::with_variables(variables(&server)).name(server.url());
+        options.writes = WriteMode::Conditional;
+        let store = BucketStore::open(&self.0.parse().unwrap(), options).await.unwrap();
+        assert_eq!(store.guarantees().conditions, Conditions::Atomic, "{}", store.guarantees());
+        (store, server)
+    }
+}
+
+mod written_s3 {
+    use super::Written;
+
+    zarrd_store_testkit::conformance_tests!(Written("s3://b") => readable_writeable_listable);
+}
+
+mod written_google {
+    use super::Written;
+
+    zarrd_store_testkit::conformance_tests!(Written("gs://b") => readable_writeable_listable);
+}
+
+mod written_azure {
+    use super::Written;
+
+    zarrd_store_testkit::conformance_tests!(Written("az://b") => readable_writeable_listable);
+}
+
+mod written_in_memory {
+    use crate::memory::WrittenInMemory;
+
+    zarrd_store_testkit::conformance_tests!(WrittenInMemory => readable_writeable_listable);
 }
 
 mod in_memory {

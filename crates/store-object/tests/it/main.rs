@@ -12,6 +12,9 @@
 mod common;
 mod conformance;
 mod listing;
+mod lost_answers;
 mod memory;
 mod opening;
+mod probing;
 mod reading;
+mod writing;

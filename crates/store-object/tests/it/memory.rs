@@ -18,9 +18,9 @@ use object_store::{
     memory::InMemory,
     path::Path,
 };
-use zarrd_store::{Key, Keyed, SnapshotStore};
-use zarrd_store_object::{BucketStore, Options};
-use zarrd_store_testkit::ForeignData;
+use zarrd_store::{Guarantees, Key, Keyed, SnapshotStore};
+use zarrd_store_object::{BucketStore, Options, WriteMode};
+use zarrd_store_testkit::{Factory, ForeignData};
 
 /// A bucket in memory.
 #[derive(Clone, Debug, Default)]
@@ -118,12 +118,37 @@ pub(crate) struct InMemoryBucket {
     store: Arc<Keyed<BucketStore>>,
 }
 
+/// Options of a store with a name that no other has.
+fn named() -> Options {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let name = format!("bucket {}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    Options::with_variables([]).name(name)
+}
+
+/// Buckets in memory that the store writes as well.
+pub(crate) struct WrittenInMemory;
+
+impl Factory for WrittenInMemory {
+    type Store = BucketStore;
+    type Fixture = ();
+
+    fn guarantees(&self, store: &BucketStore) -> Guarantees {
+        store.guarantees()
+    }
+
+    async fn create(&self) -> (BucketStore, ()) {
+        let mut options = named();
+        options.writes = WriteMode::Conditional;
+        let bucket = Arc::new(Paged::default());
+        let store = BucketStore::open_bucket(&"s3://memory".parse().unwrap(), bucket, options).await.unwrap();
+        (store, ())
+    }
+}
+
 impl ForeignData for InMemoryBucket {
     async fn create() -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let bucket = Paged::default();
-        let name = format!("bucket {}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let options = Options::with_variables([]).name(name);
+        let options = named();
         let store =
             BucketStore::open_bucket(&"s3://memory".parse().unwrap(), Arc::new(bucket.clone()), options).await.unwrap();
         let guarantees = store.guarantees();

@@ -267,6 +267,9 @@ problem_types! {
     /// A store that the server reads cannot be reached; `key` names the value or prefix, and `prefix` the mount if it
     /// is not the store at the root.
     StoreUnavailable = "store-unavailable", SERVICE_UNAVAILABLE, "Store unavailable";
+    /// The change of `key` was sent to the store behind the server, its answer was lost, and what is stored does not say
+    /// whether it was made. It may still be made; repeating it could undo a change that another client made since.
+    OutcomeUnknown = "outcome-unknown", SERVICE_UNAVAILABLE, "Outcome unknown";
     /// The store accepts no changes until the server is restarted.
     ReadOnlyStore = "read-only-store", SERVICE_UNAVAILABLE, "Store is read-only";
     /// The server is shutting down.

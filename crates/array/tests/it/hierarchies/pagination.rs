@@ -138,7 +138,9 @@ async fn files(store: &TestStore, at: &str, limit: usize) -> Vec<String> {
 #[tokio::test]
 async fn pages_list_each_file_that_belongs_to_no_node_once() {
     let store = TestStore::new();
-    for (dialect, at, document) in [(Dialect::V3, "n/", "zarr.json"), (Dialect::V2, "o/", ".zgroup"), (Dialect::V3, "", "zarr.json")] {
+    for (dialect, at, document) in
+        [(Dialect::V3, "n/", "zarr.json"), (Dialect::V2, "o/", ".zgroup"), (Dialect::V3, "", "zarr.json")]
+    {
         store.json(&format!("{at}{document}"), &group(dialect)).await;
         for key in [".zattrs", ".zmetadata", "README.md", "a.csv", "figures/1.png", "figures/deep/2.png"] {
             store.json(&format!("{at}{key}"), &json!({})).await;
@@ -147,7 +149,8 @@ async fn pages_list_each_file_that_belongs_to_no_node_once() {
         store.json(&format!("{at}a/{document}"), &group(dialect)).await;
         store.set(&format!("{at}a/notes.txt"), "x").await;
         store.json(&format!("{at}years/2020/{document}"), &group(dialect)).await;
-        let (other, text) = if dialect == Dialect::V2 { ("zarr.json", v3_array(&[1])) } else { (".zarray", v2_array(&[1])) };
+        let (other, text) =
+            if dialect == Dialect::V2 { ("zarr.json", v3_array(&[1])) } else { (".zarray", v2_array(&[1])) };
         store.json(&format!("{at}other/{other}"), &text).await;
         store.set(&format!("{at}broken/{document}"), "{").await;
     }
