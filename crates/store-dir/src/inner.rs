@@ -15,6 +15,7 @@ use crate::{
     quiet::{Precision, Quiet},
     recent::RecentNames,
     root::Root,
+    small::SmallDirectories,
 };
 
 /// The maximum number of operations that block at a time. A file system that hangs occupies so many threads at most.
@@ -32,6 +33,7 @@ pub(crate) struct Inner {
     pub(crate) buffers: Buffers,
     pub(crate) open_files: OpenFiles,
     pub(crate) held: HeldNames,
+    pub(crate) small: SmallDirectories,
     pub(crate) recent: RecentNames,
     /// True if all file systems are those of this machine.
     near: bool,
@@ -50,6 +52,7 @@ impl Inner {
             buffers: Buffers::default(),
             open_files: OpenFiles::default(),
             held: HeldNames::default(),
+            small: SmallDirectories::default(),
             recent: RecentNames::default(),
             near,
             versions: Versions::new(hash),
