@@ -166,6 +166,12 @@ impl Context {
                 .is_none_or(|prefix| self.store.guarantees_below(&prefix).reads == Reads::Key)
     }
 
+    /// True if no request below a path takes a round trip to another machine.
+    pub(crate) fn is_near_at(&self, path: &NodePath) -> bool {
+        let is_near = |prefix: Prefix| self.store.guarantees_below(&prefix).near;
+        !self.is_distant_at(path) || Prefix::parse(&path.key_prefix()).is_ok_and(is_near)
+    }
+
     /// True if the versions of keys below a prefix are best taken from listings.
     pub(crate) fn lists_versions(&self, prefix: &Prefix) -> bool {
         let failed = *self.listing_failed.lock();

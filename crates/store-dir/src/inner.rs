@@ -15,6 +15,7 @@ use crate::{
     quiet::{Precision, Quiet},
     recent::RecentNames,
     root::Root,
+    small::SmallDirectories,
     writer::Writer,
 };
 
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) buffers: Buffers,
     pub(crate) open_files: OpenFiles,
     pub(crate) held: HeldNames,
+    pub(crate) small: SmallDirectories,
     pub(crate) recent: RecentNames,
     /// True if all file systems are those of this machine.
     near: bool,
@@ -53,6 +55,7 @@ impl Inner {
             buffers: Buffers::default(),
             open_files: OpenFiles::default(),
             held: HeldNames::default(),
+            small: SmallDirectories::default(),
             recent: RecentNames::default(),
             near,
             writer,

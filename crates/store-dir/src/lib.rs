@@ -147,6 +147,7 @@
 //! | `metadata_reader`, `recent`, `recent_set` | metadata of many files, directory by directory, and the names of which the kernel has the inodes |
 //! | `value_file`, `open_files`, `buffers` | an open file, those that stay open, and the buffers that are read into |
 //! | `walk`, `directory` | the directories of a listing, and the children of one |
+//! | `held`, `small`, `sorted_names` | the names of large directories between pages, and of small ones between listings |
 //! | `inner` | what clones share; running what blocks |
 //! | `root` | opening files |
 //! | `attributes`, `quiet`, `file_systems` | attributes and versions, the quiet time, and the kinds of file systems |
@@ -179,6 +180,8 @@ mod read;
 mod recent;
 mod recent_set;
 mod root;
+mod small;
+mod sorted_names;
 mod store;
 mod url;
 mod value_file;

@@ -153,11 +153,10 @@ impl Root {
     }
 
     /// Opens the directory of a prefix; `None` if there is none.
-    pub(crate) fn open_directory(&self, prefix: &str) -> Result<Option<Opened>, Failure> {
+    pub(crate) fn open_directory(&self, root: &Opened, prefix: &str) -> Result<Option<Opened>, Failure> {
         let path = prefix.strip_suffix('/').unwrap_or(".");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let root = self.current(Wait::Allowed)?;
-        let opened = match self.open_in(&root, path, flags, Wait::Allowed) {
+        let opened = match self.open_in(root, path, flags, Wait::Allowed) {
             // There are no keys in it.
             Err(Failure::Private) => return Ok(None),
             opened => opened?,

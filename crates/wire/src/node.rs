@@ -28,6 +28,10 @@ pub struct Source {
     /// server does not report them.
     #[serde(default)]
     pub broken: Vec<BrokenNode>,
+    /// The paths of mounts below it whose members are unknown, since their stores have no listings. Empty if the server
+    /// does not report them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlisted: Vec<String>,
     /// The paths of the arrays in the ZOM whose stored elements are packed, or some of them missing: functions of them
     /// need `decode`. Empty if the server does not report them.
     #[serde(default)]
@@ -315,6 +319,7 @@ mod tests {
             "dialect": "draft", "path": "/a", "implicit": false,
             "other_dialects": [{"path": "/a/b", "dialect": "v2"}],
             "broken": [{"path": "/a/c", "dialect": "v3", "problem": {"key": "a/c/zarr.json", "reason": "is empty"}}],
+            "unlisted": ["/web"],
             "undecoded": ["/a/t"],
             "losses": [{"path": "/a", "pointer": "/order", "property": "the order"}],
             "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "resolved": "missing"}],

@@ -59,6 +59,8 @@ export interface Page {
   files: FileEntry[];
   /** The paths of the arrays whose stored numbers stand for others, or for missing ones. */
   undecoded: Set<string>;
+  /** The paths of mounts whose members are unknown. */
+  unlisted: Set<string>;
   cursor: string | null;
   broken: number;
   dialect: string;
@@ -157,11 +159,13 @@ export async function node(path: string, signal?: AbortSignal): Promise<Page> {
 
 async function described(response: Response): Promise<Page> {
   const body = parse(await response.text());
-  const { node, undecoded, files } = isObject(body) ? body : {};
+  const { node, undecoded, unlisted, files } = isObject(body) ? body : {};
+  const paths = (listed: Json | undefined) => new Set(Array.isArray(listed) ? listed.map((path) => String(path).replace(/^\//, "")) : []);
   return {
     node: isObject(node) ? node : {},
     files: (Array.isArray(files) ? files : []).filter(isObject).map(({ key, size, damaged }) => ({ key: String(key), size: size === undefined ? null : Number(size), isDamaged: !!damaged })),
-    undecoded: new Set(Array.isArray(undecoded) ? undecoded.map((path) => String(path).replace(/^\//, "")) : []),
+    undecoded: paths(undecoded),
+    unlisted: paths(unlisted),
     cursor: response.headers.get("zarr-cursor"),
     broken: Number(response.headers.get("zarr-broken") ?? 0),
     dialect: response.headers.get("zarr-dialect") ?? "",

@@ -14,7 +14,7 @@ import { snippets, writingSnippets, type Snippet } from "./snippets";
 const SHOWN = 200;
 
 export function GroupPage({ path }: { path: string }) {
-  const { node, members, files, cursor, isLoading, broken, other, dialect } = useCell(group(path));
+  const { node, members, files, unlisted, cursor, isLoading, broken, other, dialect } = useCell(group(path));
   const [limit, setLimit] = useState(SHOWN);
   useEffect(() => setLimit(SHOWN), [path]);
   if (!node && !members.length) return <p class="faint">Reading…</p>;
@@ -70,13 +70,14 @@ export function GroupPage({ path }: { path: string }) {
               <Link path={member.path}>
                 <Name text={member.name} />
                 {member.type === "group" && member.dialect && <span class="faint"> {member.dialect}</span>}
+                {unlisted.has(member.path) && <span class="faint"> not listed</span>}
               </Link>
             </li>
           ))}
         </ul>
       )}
       {arrays.length > 0 && <Arrays arrays={shown} />}
-      {files.length > 0 && <Files files={files.slice(0, limit)} />}
+      {files.length > 0 && <Files files={files.slice(0, limit)} unlisted={unlisted} />}
       {(Math.max(arrays.length, groups.length, files.length) > limit || cursor) && (
         <p>
           <button type="button" disabled={isLoading} onClick={() => (setLimit(limit + 1000), cursor && void more(path))}>
@@ -92,7 +93,7 @@ export function GroupPage({ path }: { path: string }) {
 }
 
 /** What is in a group and no Zarr. */
-const Files = ({ files }: { files: api.FileEntry[] }) => (
+const Files = ({ files, unlisted }: { files: api.FileEntry[]; unlisted: Set<string> }) => (
   <table class="files" aria-label="Files">
     <tbody>
       {files.map(({ key, size, isDamaged }) => (
@@ -103,7 +104,7 @@ const Files = ({ files }: { files: api.FileEntry[] }) => (
               {size === null && "/"}
             </a>
           </th>
-          <td class="number">{isDamaged ? "damaged" : size === null ? "folder" : bytes(size)}</td>
+          <td class="number">{isDamaged ? "damaged" : size !== null ? bytes(size) : unlisted.has(key.slice(0, -1)) ? "not listed" : "folder"}</td>
         </tr>
       ))}
     </tbody>

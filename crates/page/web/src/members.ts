@@ -10,6 +10,7 @@ export interface Group {
   node: Node | null;
   members: Node[];
   files: api.FileEntry[];
+  unlisted: Set<string>;
   cursor: string | null;
   isLoading: boolean;
   error: Error | null;
@@ -19,7 +20,7 @@ export interface Group {
 }
 
 const groups = new Map<string, Cell<Group>>();
-const EMPTY: Group = { node: null, members: [], files: [], cursor: null, isLoading: false, error: null, broken: 0, other: 0, dialect: "" };
+const EMPTY: Group = { node: null, members: [], files: [], unlisted: new Set(), cursor: null, isLoading: false, error: null, broken: 0, other: 0, dialect: "" };
 /** More members are not read. */
 const MAX_MEMBERS = 1_000_000;
 
@@ -110,6 +111,7 @@ export async function more(path: string): Promise<void> {
       node,
       members: [...members, ...added],
       files: [...cell.value.files, ...page.files],
+      unlisted: new Set([...cell.value.unlisted, ...page.unlisted]),
       cursor: page.cursor,
       isLoading: false,
       error: null,

@@ -192,7 +192,7 @@ fn other_node((path, dialect): &(NodePath, Dialect)) -> OtherNode {
 }
 
 fn source(described: &DescribedNode) -> Source {
-    let DescribedNode { info, files, .. } = described;
+    let DescribedNode { info, files, unlisted, .. } = described;
     let link = |(link, target): &(zarrd_meta::extensions::Link, LinkTarget)| {
         let zarrd_meta::extensions::Link { extension, pointer, path } = link.clone();
         Link { extension, pointer, path, resolved: *target }
@@ -207,6 +207,7 @@ fn source(described: &DescribedNode) -> Source {
         implicit: info.implicit,
         other_dialects: info.other_dialects.iter().map(other_node).collect(),
         broken: info.broken.iter().map(broken).collect(),
+        unlisted: unlisted.iter().map(NodePath::to_string).collect(),
         undecoded: undecoded(&info.path, &info.zom).iter().map(NodePath::to_string).collect(),
         losses: render_losses(&info.losses),
         links: info.links.iter().map(link).collect(),

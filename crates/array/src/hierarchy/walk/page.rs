@@ -13,6 +13,7 @@ use super::{
     documents::{Check, Documents},
     listing::{Listed, PageReads},
     mode::{DialectMode, FailedMounts, WalkOptions, Window},
+    probe::{Batch, is_preferred},
     walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
@@ -75,9 +76,16 @@ impl Walker<'_> {
         loop {
             let ListedPage { listed, cursor, .. } = self.list_page(prefix, page).await?;
             let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
-            let found = self.reader.documents(&paths, Check::Model).await?;
-            let dialects = found.iter().flat_map(Documents::readable);
-            let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
+            let mut best = None;
+            for Batch { paths, .. } in self.batches(&paths) {
+                let found = self.reader.documents(paths, Check::Model).await?;
+                let dialects = found.iter().flat_map(Documents::readable);
+                best =
+                    best.into_iter().chain(dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found))).min();
+                if best.is_some_and(|best| is_preferred(best, wanted)) {
+                    break;
+                }
+            }
             match cursor {
                 Some(cursor) if best.is_none() => page = PageRequest::after(BATCH, cursor),
                 _ => return Ok(best),

@@ -211,6 +211,38 @@ async fn page_cost_depends_on_its_size() {
     }
 }
 
+#[tokio::test]
+async fn folders_without_documents_are_known_by_their_first_nodes() {
+    let (store, interference) = InterferingStore::create();
+    for folder in 0..20 {
+        for array in 0..100 {
+            store.json(&format!("f{folder:02}/a{array:02}/zarr.json"), &v3_array(&[1])).await;
+            store.set(&format!("f{folder:02}/a{array:02}/c/0"), [1]).await;
+        }
+    }
+    for paged in [false, true] {
+        let before = (interference.keys.load(Relaxed), interference.snapshot_keys.load(Relaxed));
+        let node = match paged {
+            true => store.page("/", 100, None).await.unwrap().node.info,
+            false => store.node("/", Depth::Levels(1)).await.unwrap(),
+        };
+        assert_eq!(node.zom.len(), 21);
+        let scanned = interference.keys.load(Relaxed) - before.0;
+        assert!(scanned <= 20 * 40, "{scanned} keys were scanned to know 20 folders");
+        let looked_up = interference.snapshot_keys.load(Relaxed) - before.1;
+        assert!(looked_up <= 20 * 20, "{looked_up} keys were looked up to know 20 folders");
+    }
+    // The preferred dialect counts, also if it is that of the last node only.
+    for name in 0..40 {
+        store.json(&format!("mixed/n{name:02}/.zarray"), &v2_array(&[1])).await;
+    }
+    assert_eq!(store.node("/mixed", Depth::Levels(1)).await.unwrap().dialect, Dialect::V2);
+    store.json("mixed/z/zarr.json", &v3_array(&[1])).await;
+    assert_eq!(store.node("/mixed", Depth::Levels(1)).await.unwrap().dialect, Dialect::V3);
+    assert_eq!(store.page("/mixed", 100, None).await.unwrap().node.dialect, Dialect::V3);
+    assert!(store.node("/", Depth::Levels(1)).await.unwrap().other_dialects.is_empty());
+}
+
 /// A key set while a page is read is on the page, or was set after it.
 #[tokio::test]
 async fn page_reflects_one_commit() {
