@@ -86,7 +86,7 @@ impl ReadPlan {
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
-        if context.guarantees_at(array.path()).writes == Writes::None {
+        if context.guarantees_at(array.path()).writes != Writes::Commit {
             // Other programs may have written what zarrd has no key for, so that it is not absent.
             check_keys(array, &resolved)?;
         }
