@@ -326,7 +326,7 @@ impl Arrays {
     ) -> Result<RegionWrite, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
-        context.commits()?;
+        context.writes()?;
         let resolved = place.resolve(&context).await?;
         let model = resolved.array.model();
         let in_view = request.resolve(&model.view_shape()).map_err(ArrayError::from)?;
@@ -355,7 +355,7 @@ impl Arrays {
     ) -> Result<Append, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
-        context.commits()?;
+        context.check_append(path)?;
         let resolved = place.resolve(&context).await?;
         Append::new(context, place, resolved, dimension)
     }

@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep, timeout};
 use zarrd_executor::{Caller, Cost, Executor, ExecutorError};
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    BatchStore, Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError,
-    TransactionalStore, WaitTimes,
+    BatchStore, Conditions, Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError,
+    TransactionalStore, WaitTimes, Writes,
 };
 
 use crate::{
@@ -149,6 +149,33 @@ impl Context {
     /// The store, for writing. Fails with [`StoreError::Unsupported`] if it is served for reading only.
     pub(crate) fn writes(&self) -> Result<&Arc<dyn BatchStore>, StoreError> {
         self.store.writes()
+    }
+
+    /// True if the keys at and below a path change one by one.
+    pub(crate) fn is_keyed_at(&self, path: &NodePath) -> bool {
+        match self.store.commits() {
+            Ok(_) => !path.is_root() && self.guarantees_at(path).writes == Writes::Key,
+            Err(_) => true,
+        }
+    }
+
+    /// Fails with [`StoreError::Unsupported`] unless what is at and below a path changes in commits.
+    pub(crate) fn check_commits(&self, path: &NodePath, what: &'static str) -> Result<(), StoreError> {
+        self.writes()?;
+        match self.is_keyed_at(path) {
+            true => Err(StoreError::Unsupported { what }),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails with [`StoreError::Unsupported`] if the array at a path cannot be appended to: where keys change one by one,
+    /// and other processes change them too.
+    pub(crate) fn check_append(&self, path: &NodePath) -> Result<(), StoreError> {
+        self.writes()?;
+        match self.is_keyed_at(path) && self.guarantees_at(path).conditions != Conditions::ThisProcess {
+            true => Err(StoreError::Unsupported { what: "appends, since other programs may append at the same time" }),
+            false => Ok(()),
+        }
     }
 
     /// The store, for writing in commits. Each change that needs them asks for it before it reads anything. Fails with

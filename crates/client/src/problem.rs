@@ -159,6 +159,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::ShapeChanged
         | ProblemType::ChangedWhileWritten
         | ProblemType::PartlyWritten
+        | ProblemType::PartlyErased
         | ProblemType::TooManyNodes
         | ProblemType::TooManyChanges
         | ProblemType::LossyConversion

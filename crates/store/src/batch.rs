@@ -1,11 +1,6 @@
 //! Changes of many keys, in one commit or key by key.
 
-use async_trait::async_trait;
-
-use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, Key, Payload, Precondition, SnapshotStore, Staged, StoreError,
-    WriteableStore, Writes,
-};
+use crate::{Change, Conditions, Guarantees, Precondition, StoreError, Writes};
 
 /// The changes of one operation: of chunks, and of the documents by which readers find and understand them.
 ///
@@ -18,55 +13,13 @@ pub struct Batch {
     pub documents: Vec<Change>,
 }
 
-/// Changes many keys: in one commit, or else key by key.
-///
-/// Every [`TransactionalStore`](crate::TransactionalStore) is one, and so is [`Keyed`](crate::Keyed) of a store that can
-/// be written.
-#[async_trait]
-pub trait BatchStore: SnapshotStore + WriteableStore {
-    /// Writes a value for `key` without making it visible. Fails like [`WriteableStore::set`].
-    ///
-    /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is
-    /// committed.
-    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError>;
-
-    /// Returns the bytes of a staged value, or a range of them, checked like those of visible values. A range that
-    /// contains no byte of the value yields an empty stream.
-    ///
-    /// Fails with [`StoreError::InvalidStaged`] if another store staged the value, or if it was committed.
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError>;
-
-    /// Makes the changes of a batch: where keys change in [commits](Writes::Commit), as one commit of all of them; where
-    /// each key changes by itself, one after the other.
-    ///
-    /// - Outcomes are in the order of the documents, and then of the chunks.
-    ///
-    /// Where each key changes by itself ([`Writes::Key`]):
-    ///
-    /// - The conditions of checks are looked at first, and those of documents too if there is more than one change. If
-    ///   one does not hold, nothing is changed.
-    /// - Then the chunks are changed, several at a time. A chunk whose condition does not hold keeps its value, and the
-    ///   others are changed nevertheless.
-    /// - If all of them are, the documents are changed in their order.
-    /// - Finally the checks are looked at again. So all of it was done while they held, or the batch fails.
-    /// - A batch that has begun is finished even if the future is dropped.
-    /// - Conditions hold as [`Guarantees::conditions`](crate::Guarantees::conditions) says. Those that the store does not
-    ///   have fail with [`StoreError::Unsupported`] before anything is changed, as do intents, since there are none.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`TransactionalStore::commit`](crate::TransactionalStore::commit), with nothing changed; and
-    /// [`StoreError::PartlyApplied`] if some keys were changed before the batch failed.
-    async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError>;
-}
-
 impl Batch {
     /// A batch of documents.
     pub fn of_documents(documents: Vec<Change>) -> Self {
         Self { chunks: Vec::new(), documents }
     }
 
-    /// All changes as one list, with those of documents first.
+    /// All changes as one list, the changes of documents first.
     pub fn into_changes(self) -> Vec<Change> {
         let Self { chunks, mut documents } = self;
         documents.extend(chunks);
@@ -74,19 +27,12 @@ impl Batch {
     }
 }
 
-impl std::fmt::Debug for dyn BatchStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("BatchStore").field(&self.guarantees()).finish()
-    }
-}
-
 /// The error of a condition on a change of a store with these guarantees, if it has no such conditions.
 pub(crate) fn check_condition(
-    guarantees: &crate::Guarantees,
+    guarantees: &Guarantees,
     condition: &Precondition,
     change: ConditionalChange,
 ) -> Result<(), StoreError> {
-    use crate::Conditions;
     if *condition == Precondition::none() {
         return Ok(());
     }

@@ -91,7 +91,7 @@ pub use attributes::{
     AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField,
     MAX_CONTENT_FIELD_LEN, MAX_METADATA_FIELDS, MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
 };
-pub use batch::{Batch, BatchStore};
+pub use batch::Batch;
 pub use cached_store::CachedStore;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
@@ -116,8 +116,8 @@ pub use served::ServedStore;
 pub use stage::{put_or_stage, stage_put};
 pub use store_url::{StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 pub use traits::{
-    DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore, StatMany,
-    TransactionalStore, WriteableStore,
+    BatchStore, DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore,
+    StatMany, TransactionalStore, WriteableStore,
 };
 pub use turns::{KeyTurn, KeyTurns};
 pub use uploads::{

@@ -39,7 +39,7 @@ impl ServedStore {
     /// The store, for writing in commits. Fails with [`StoreError::Unsupported`] if it has none.
     pub fn commits(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
         self.writes()?;
-        self.commits.as_ref().ok_or(StoreError::Unsupported { what: "this change, since it is written key by key" })
+        self.commits.as_ref().ok_or(StoreError::Unsupported { what: "this change: it is written key by key" })
     }
 
     /// True if the store can be written.

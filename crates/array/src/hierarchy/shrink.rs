@@ -128,7 +128,8 @@ impl StoredChunks {
         self.chunks.is_within_array(&position).then_some(position)
     }
 
-    fn is_outside(&self, key: &Key) -> bool {
+    /// True for the key of a chunk that is outside of the array's shape.
+    pub(crate) fn is_outside(&self, key: &Key) -> bool {
         let position = self.prefix.strip(key).and_then(|name| self.chunks.decode(name));
         position.is_some_and(|position| !self.chunks.is_within_array(&position))
     }

@@ -161,6 +161,11 @@ impl ChangeSet {
         self.keys.len().saturating_add(prefixes).saturating_add(intents)
     }
 
+    /// The number of keys that it changes, once they are [sorted](Self::sort).
+    pub(crate) fn changed_keys(&self) -> usize {
+        self.keys.iter().filter(|change| !matches!(change, Change::Check { .. })).count()
+    }
+
     /// True if it changes anything.
     pub(crate) fn changes_anything(&self) -> bool {
         !self.erased.is_empty() || self.keys.iter().any(|change| !matches!(change, Change::Check { .. }))

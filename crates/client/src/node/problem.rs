@@ -127,6 +127,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::SnapshotExpired
             | ProblemType::ChangedWhileWritten
             | ProblemType::PartlyWritten
+            | ProblemType::PartlyErased
             | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed

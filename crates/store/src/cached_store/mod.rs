@@ -1,5 +1,6 @@
 //! A cache of metadata and documents that other programs write.
 
+mod change_times;
 mod writes;
 
 use std::{fmt, sync::Arc};
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use quick_cache::{Weighter, sync::Cache};
 use tokio::time::Instant;
 
-use self::writes::ChangeTimes;
+use self::change_times::ChangeTimes;
 use crate::{
     ByteRange, CachedMeta, DirPage, Entry, GetResult, Guarantees, Key, KeyPage, KeyTurns, ListableStore, MetadataCache,
     MetadataReader, PageRequest, Prefix, ReadableStore, Recheck, StoreError, ValueMeta, Version, freshness,

@@ -11,7 +11,7 @@ use crate::{
     freshness, not_before,
 };
 
-/// The number of chunks of a batch that are changed at a time, and of keys that are looked at.
+/// The number of chunks of a batch that are changed at a time, and of keys whose conditions are checked.
 const CONCURRENT: usize = 32;
 
 /// Makes the changes of a batch, and finishes them even if the caller leaves.
@@ -58,7 +58,7 @@ struct Chunks {
     outcomes: Vec<Option<ChangeOutcome>>,
     /// The keys whose conditions did not hold.
     conflicts: Vec<Key>,
-    /// The first error, which that of a condition is only if there is no other.
+    /// The first error; that a condition does not hold only if there is no other.
     error: Option<StoreError>,
 }
 
@@ -86,7 +86,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
         Ok(outcomes)
     }
 
-    /// Changes the chunks, several at a time. After an error other than that of a condition no more are begun.
+    /// Changes the chunks, several at a time. After an error other than a condition that does not hold, no more are started.
     async fn change_chunks(&self, progress: &mut Progress) -> Chunks {
         let chunks = &self.batch.chunks;
         let mut done = Chunks { outcomes: vec![None; chunks.len()], conflicts: Vec::new(), error: None };
@@ -118,7 +118,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
         }
     }
 
-    /// Makes a change. Checks are looked at before and after all changes, and not here.
+    /// Makes a change. Checks are compared before and after all changes, and not here.
     async fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
         let store = &*self.store.store;
         match change {
@@ -144,7 +144,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
         }
     }
 
-    /// Looks at the conditions of some changes, as the store has them now.
+    /// Compares the conditions of some changes with what the store has now.
     async fn check(&self, changes: impl Iterator<Item = &Change>) -> Result<(), StoreError> {
         let requests = changes.map(|change| async move {
             match change {
@@ -188,7 +188,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// The error of a batch: that of its failed change if nothing was changed.
+    /// The error of a batch: the error of its failed change if nothing was changed.
     fn failed(&self, conflicts: Vec<Key>, error: StoreError) -> StoreError {
         match self.applied {
             0 if !is_unknown(&error) => error,

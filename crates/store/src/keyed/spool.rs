@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::{ByteStream, Payload, StoreError, UploadError};
 
-/// The size up to which a staged value is kept in memory, in bytes.
+/// The size up to which a staged value is in memory, in bytes.
 const MAX_IN_MEMORY: usize = 16 << 10;
 
 /// The size of the buffers in which values are written and read, in bytes.

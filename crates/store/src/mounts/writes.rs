@@ -66,7 +66,7 @@ impl Mounts {
         }
     }
 
-    /// Looks at checks of the store at the root.
+    /// Compares checks of the store at the root with what it has now.
     async fn check_root(&self, checks: &[Change]) -> Result<(), StoreError> {
         for check in checks {
             let (Some(key), Some(precondition)) = (check.key(), check.precondition()) else { continue };

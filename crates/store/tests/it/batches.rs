@@ -22,7 +22,7 @@ const KEYS: Guarantees = Guarantees {
     ..Guarantees::READ_ONLY
 };
 
-/// A store that counts its sets, fails those of one key, and changes another key before those of a third.
+/// A store that counts its sets, fails to set one key, and changes another key before it sets a third.
 #[derive(Clone, Default)]
 struct TestStore(Arc<State>);
 
@@ -147,7 +147,7 @@ async fn failed_check_changes_nothing() {
 }
 
 #[tokio::test]
-async fn checks_are_looked_at_again_after_the_last_change() {
+async fn checks_are_compared_again_after_the_last_change() {
     let (store, keyed) = keyed(KEYS);
     *store.0.interference.lock() = Some((key("a/c/0"), key("a/zarr.json")));
     let chunks = vec![put("a/c/0", "ours", Precondition::none()), put("a/c/1", "ours", Precondition::none())];
@@ -221,7 +221,7 @@ async fn intents_are_refused_and_none_excludes() {
 }
 
 #[tokio::test]
-async fn begun_batch_is_finished_without_its_caller() {
+async fn running_batch_is_finished_without_its_caller() {
     let (store, keyed) = keyed(KEYS);
     let gate = Arc::new(Notify::new());
     *store.0.gate.lock() = Some(gate.clone());

@@ -232,6 +232,9 @@ problem_types! {
     /// The request failed in the middle, in a store that is written key by key: some keys were changed, as `detail` says,
     /// and others not. The request can be repeated.
     PartlyWritten = "partly-written", INTERNAL_SERVER_ERROR, "Partly written";
+    /// The erase of the node at `path` failed in the middle, in a store that is written key by key: its documents may be
+    /// gone, and keys are left, as `detail` says. The request can be repeated.
+    PartlyErased = "partly-erased", INTERNAL_SERVER_ERROR, "Partly erased";
     /// The client has as many requests in progress as one client may have under contention, or a snapshot while it asks
     /// for another one; `Retry-After` is the time to wait.
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "Too many requests";

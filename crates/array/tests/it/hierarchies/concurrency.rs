@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use zarrd_array::{ArrayError, CreateAction, Depth, NodeError, NodeRejection};
 use zarrd_store::{
-    BatchStore, Change, ChangeOutcome, Key, KeyPage, ListableStore, MemoryStore, Operation, PageRequest, Precondition,
-    Prefix, SnapshotStore, StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
+    Change, ChangeOutcome, Key, KeyPage, ListableStore, MemoryStore, Operation, PageRequest, Precondition, Prefix,
+    SnapshotStore, StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
 };
 
 use crate::hierarchies::test_store::{TestStore, path, v2_array, v3_array, v3_group};
