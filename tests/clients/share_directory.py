@@ -36,7 +36,9 @@ def main(directory: str, url: str) -> None:
             with urllib.request.urlopen(f"{url}/shared/a/c/{row}/0") as answer:
                 served = np.frombuffer(answer.read(), "<i4")
             assert (served == value).all(), (round_, row, served)
-    assert sorted(name for name, _ in group.members()) == ["a"]
+    assert sorted(name for name, _ in group.members()) == ["a", "b"]
+    assert group["b"][:].tolist() == [0, 0, 1, 2, 3, 4, 0, 0, 5]
+    assert dict(group["b"].attrs) == {"n": 1}
     print("done")
 
 

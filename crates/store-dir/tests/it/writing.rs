@@ -95,7 +95,8 @@ async fn values_are_plain_files_and_nothing_else_is_left() {
 
 #[tokio::test]
 async fn own_files_are_read_at_once_and_those_of_others_when_they_are_quiet() {
-    let fixture = Fixture::with(writing()).await;
+    // Files of others are waited for, for two seconds each: their times are whole seconds.
+    let fixture = Fixture::with(writing().faults(zarrd_store_dir::Faults::default().clock_in_seconds())).await;
     let begun = Instant::now();
     for number in 0..20 {
         let version = set(&fixture.store, "a/b", &number.to_string()).await.unwrap();
@@ -103,7 +104,7 @@ async fn own_files_are_read_at_once_and_those_of_others_when_they_are_quiet() {
         assert_eq!(fixture.store.head(&key("a/b")).await.unwrap().unwrap().version, version);
         assert_eq!(fixture.keys("a/", 10).await, ["a/b"]);
     }
-    assert!(begun.elapsed() < Duration::from_secs(2), "a file of another writer would be waited for");
+    assert!(begun.elapsed() < Duration::from_secs(20), "files of another writer would be waited for");
     // In its place, within the size and the tick of the clock, or by another file.
     fs::write(fixture.path("a/b"), "xx").unwrap();
     let changed = Instant::now();
