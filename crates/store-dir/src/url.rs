@@ -8,7 +8,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use zarrd_store::{BoxError, Recheck, ServedStore, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
+use zarrd_store::{
+    BoxError, Recheck, ServedStore, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options,
+};
 
 use crate::{DirStore, OpenError, Options, Symlinks, WriteOptionError, WriteOptions};
 

@@ -21,7 +21,7 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Forgets the peak so far.
+/// Sets the peak to the memory of this moment.
 fn reset_peak() {
     fs::write("/proc/self/clear_refs", "5").unwrap();
 }
@@ -35,7 +35,11 @@ fn set_of_a_large_value_takes_memory_for_a_part_of_it_only() {
         let (piece, pieces) = (64_usize << 10, 2_048_u64);
         let stream = move || stream::iter((0..pieces).map(move |_| Ok(vec![7_u8; piece].into())));
         let tiny = stream::iter((0..1_000_000_u32).map(|_| Ok(vec![7_u8; 1].into())));
-        let payloads = [Payload::sized(pieces * piece as u64, stream()), Payload::from_stream(stream()), Payload::from_stream(tiny)];
+        let payloads = [
+            Payload::sized(pieces * piece as u64, stream()),
+            Payload::from_stream(stream()),
+            Payload::from_stream(tiny),
+        ];
         for payload in payloads {
             reset_peak();
             let before = peak();

@@ -38,7 +38,7 @@ async fn erase(store: &DirStore, at: &str) -> Result<bool, StoreError> {
     within(store.erase(&key(at), Precondition::none())).await
 }
 
-/// The names of all files and directories below a directory, those of directories with a `/`.
+/// The names of all files below a directory, and of directories with a `/` at the end.
 pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -66,7 +66,12 @@ async fn assert_becomes(directory: &Path, expected: &[&str]) {
 #[tokio::test]
 async fn store_declares_writes_of_single_keys_if_it_was_opened_for_them() {
     let fixture = Fixture::with(writing()).await;
-    let expected = Guarantees { writes: Writes::Key, conditions: Conditions::ThisProcess, conditional_erase: true, ..Guarantees::READ_ONLY };
+    let expected = Guarantees {
+        writes: Writes::Key,
+        conditions: Conditions::ThisProcess,
+        conditional_erase: true,
+        ..Guarantees::READ_ONLY
+    };
     assert_eq!(fixture.store.guarantees(), Guarantees { shared_names: false, near: true, ..expected });
     let reading = Fixture::new().await;
     assert_eq!(reading.store.guarantees().writes, Writes::None);
@@ -97,14 +102,14 @@ async fn values_are_plain_files_and_nothing_else_is_left() {
 async fn own_files_are_read_at_once_and_those_of_others_when_they_are_quiet() {
     // Files of others are waited for, for two seconds each: their times are whole seconds.
     let fixture = Fixture::with(writing().faults(zarrd_store_dir::Faults::default().clock_in_seconds())).await;
-    let begun = Instant::now();
+    let start = Instant::now();
     for number in 0..20 {
         let version = set(&fixture.store, "a/b", &number.to_string()).await.unwrap();
         assert_eq!(fixture.read("a/b").await.unwrap(), (version, number.to_string().into()));
         assert_eq!(fixture.store.head(&key("a/b")).await.unwrap().unwrap().version, version);
         assert_eq!(fixture.keys("a/", 10).await, ["a/b"]);
     }
-    assert!(begun.elapsed() < Duration::from_secs(20), "files of another writer would be waited for");
+    assert!(start.elapsed() < Duration::from_secs(20), "files of another writer would be waited for");
     // In its place, within the size and the tick of the clock, or by another file.
     fs::write(fixture.path("a/b"), "xx").unwrap();
     let changed = Instant::now();
@@ -259,11 +264,9 @@ async fn names_that_differ_in_case_are_a_conflict_where_the_file_system_has_one_
     let faults = zarrd_store_dir::Faults::default().ignores_case();
     let fixture = Fixture::with(writing().faults(faults)).await;
     set(&fixture.store, "lab/Temp/zarr.json", "{}").await.unwrap();
-    for (at, other) in [
-        ("lab/Temp/ZARR.json", "lab/Temp/zarr.json"),
-        ("lab/temp/zarr.json", "lab/Temp/"),
-        ("LAB/Temp/new", "lab/"),
-    ] {
+    for (at, other) in
+        [("lab/Temp/ZARR.json", "lab/Temp/zarr.json"), ("lab/temp/zarr.json", "lab/Temp/"), ("LAB/Temp/new", "lab/")]
+    {
         let errors = [set(&fixture.store, at, "new").await.unwrap_err(), erase(&fixture.store, at).await.unwrap_err()];
         for error in errors {
             let StoreError::NameConflict { key, existing } = &error else { panic!("{at}: {error:?}") };
@@ -327,7 +330,7 @@ async fn old_temporary_files_are_removed_when_the_store_opens_and_others_are_not
     write("theirs/zarr.0f5c0b7e5d1f4c1d8f3f5a0c2e9b7a61.partial", Some(old));
     write("value/.zarrd-x", Some(old));
     let _store = DirStore::open(dir.path(), writing()).await.unwrap();
-    let kept = [
+    let expected = [
         "theirs/",
         "theirs/zarr.0f5c0b7e5d1f4c1d8f3f5a0c2e9b7a61.partial",
         "value/",
@@ -335,7 +338,7 @@ async fn old_temporary_files_are_removed_when_the_store_opens_and_others_are_not
         "young/",
         "young/.zarrd-00000000000000010000000000000003.partial",
     ];
-    assert_becomes(dir.path(), &kept).await;
+    assert_becomes(dir.path(), &expected).await;
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ const EROFS: i32 = 30;
 const ESTALE: i32 = 116;
 const EDQUOT: i32 = 122;
 
-/// A store of which one system call fails, once the test has begun.
+/// A store of which one system call fails, once it is armed.
 async fn failing(call: Call, error: i32) -> (Fixture, Arc<AtomicUsize>) {
     let armed = Arc::new(AtomicUsize::new(0));
     let is_armed = armed.clone();

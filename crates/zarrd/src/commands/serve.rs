@@ -129,7 +129,13 @@ async fn serve(
 
 /// Opens the stores.
 async fn open(config: &ServeConfig) -> Result<ServedStores, OpenStoreError> {
-    ServedStores::open(&config.store, config.access, config.write, (&config.mounts, config.mount_access, &config.private)).await
+    ServedStores::open(
+        &config.store,
+        config.access,
+        config.write,
+        (&config.mounts, config.mount_access, &config.private),
+    )
+    .await
 }
 
 /// Logs the guarantees of each store.
