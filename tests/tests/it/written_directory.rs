@@ -201,7 +201,7 @@ async fn zarr_python_and_the_server_write_the_chunks_of_one_array() {
     }
     let mut command = python.command();
     command.args(["-W", "error"]).arg(clients().join("share_directory.py")).arg(dir.path()).arg(server.url("/store"));
-    let output = tokio::process::Command::from(command).output().await.unwrap();
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // The elements, by the engine.
     let elements = server.get("/array/shared/a?format=json&select=:,0").await.text().await.unwrap();
