@@ -10,7 +10,7 @@
 //! | `.nfs*` | NFS clients: a file that was removed while it was open |
 //! | `.fuse_hidden*` | libfuse: the same |
 
-/// What the names of the temporary files of this store begin with; they end in `.partial`, as those of zarr-python.
+/// The start of the names of temporary files of this store; they end in `.partial`, as in zarr-python.
 pub(crate) const OWN_TEMPORARY: &str = ".zarrd-";
 
 /// The length of what `mkstemp` appends.

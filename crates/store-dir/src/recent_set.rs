@@ -22,12 +22,12 @@ pub(crate) struct RecentSet<T>(Mutex<Generations<T>>);
 struct Generations<T> {
     current: HashSet<T>,
     last: HashSet<T>,
-    begun: Instant,
+    started: Instant,
 }
 
 impl<T> Default for RecentSet<T> {
     fn default() -> Self {
-        Self(Mutex::new(Generations { current: HashSet::new(), last: HashSet::new(), begun: Instant::now() }))
+        Self(Mutex::new(Generations { current: HashSet::new(), last: HashSet::new(), started: Instant::now() }))
     }
 }
 
@@ -56,7 +56,7 @@ impl<T: Eq + Hash> RecentSet<T> {
 impl<T> Generations<T> {
     /// Drops the last generation if the current one is old or full.
     fn turn(&mut self, now: Instant) {
-        let age = now.saturating_duration_since(self.begun);
+        let age = now.saturating_duration_since(self.started);
         if age < GENERATION_TIME && self.current.len() < MAX_VALUES {
             return;
         }
@@ -64,6 +64,6 @@ impl<T> Generations<T> {
         if age >= GENERATION_TIME * 2 {
             self.last.clear();
         }
-        self.begun = now;
+        self.started = now;
     }
 }

@@ -21,7 +21,7 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Forgets the peak so far.
+/// Sets the peak to the memory of this moment.
 fn reset_peak() {
     fs::write("/proc/self/clear_refs", "5").unwrap();
 }

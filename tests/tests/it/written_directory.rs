@@ -13,6 +13,7 @@ use http::{
 use reqwest::Response;
 use serde_json::{Value, json};
 use zarrd_tests::{
+    disk::{FileSystem, SmallDisk},
     environment::clients,
     problem::assert_problem,
     python::python_with_clients,
@@ -153,18 +154,57 @@ async fn killed_server_leaves_temporary_files_that_are_swept_when_they_are_old()
 }
 
 #[tokio::test]
+async fn full_and_read_only_file_systems_refuse_changes_and_keep_values() {
+    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 4) else { return };
+    let server = launch(&disk.path()).start();
+    put(&server, "/store/a/old", "old").await;
+    let large = || server.request(Method::PUT, "/store/a/old").body(vec![7_u8; 8 << 20]).send();
+    assert_problem(large().await.unwrap(), ProblemType::OutOfSpace).await;
+    let new = server.request(Method::PUT, "/store/b/new").body(vec![7_u8; 8 << 20]).send();
+    assert_problem(new.await.unwrap(), ProblemType::OutOfSpace).await;
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1, "neither a file nor a folder is left");
+    assert_eq!(fs::read_dir(disk.path().join("a")).unwrap().count(), 1);
+    let remount = |how: &str| {
+        let status = std::process::Command::new("mount").args(["-o", how]).arg(disk.path()).status();
+        assert!(status.unwrap().success(), "{how}");
+    };
+    remount("remount,ro");
+    assert_problem(put(&server, "/store/a/old", "new").await, ProblemType::ReadOnlyStore).await;
+    assert_problem(delete(&server, "/store/a/old").await, ProblemType::ReadOnlyStore).await;
+    assert_eq!(json_of(&server, "/readyz").await["writable"], false);
+    assert_eq!(server.get("/store/a/old").await.text().await.unwrap(), "old");
+    remount("remount,rw");
+    assert_eq!(put(&server, "/store/a/old", "new").await.status(), StatusCode::NO_CONTENT);
+    server.stop();
+}
+
+#[tokio::test]
 async fn zarr_python_and_the_server_write_the_chunks_of_one_array() {
     let Some(python) = python_with_clients() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = launch(dir.path()).start();
     let group = r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#;
     assert_eq!(put(&server, "/store/shared/zarr.json", group).await.status(), StatusCode::CREATED);
+    // An array that the engine makes, writes, grows and patches.
+    let array = json!({"zarr_format": 3, "node_type": "array", "shape": [8], "data_type": "uint8", "fill_value": 0,
+        "codecs": [{"name": "bytes"}], "attributes": {}, "chunk_key_encoding": {"name": "default"},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}}});
+    for (method, path, body, status) in [
+        (Method::PUT, "/node/shared/b", array, StatusCode::CREATED),
+        (Method::PUT, "/array/shared/b?select=2:6", json!([1, 2, 3, 4]), StatusCode::OK),
+        (Method::POST, "/array/shared/b?append=0", json!([5, 6]), StatusCode::OK),
+        (Method::PATCH, "/node/shared/b", json!({"shape": [9], "attributes": {"n": 1}}), StatusCode::OK),
+    ] {
+        let answer = server.request(method.clone(), path).json(&body).send().await.unwrap();
+        let found = answer.status();
+        assert_eq!(found, status, "{method} {path}: {}", answer.text().await.unwrap());
+    }
     let mut command = python.command();
     command.args(["-W", "error"]).arg(clients().join("share_directory.py")).arg(dir.path()).arg(server.url("/store"));
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // The elements, by the engine.
     let elements = server.get("/array/shared/a?format=json&select=:,0").await.text().await.unwrap();
     let elements: Vec<i32> = serde_json::from_str(&elements).unwrap();
-    assert_eq!(elements, (29_000..29_008).collect::<Vec<_>>());
+    assert_eq!(elements, (9_001..9_009).collect::<Vec<_>>());
 }

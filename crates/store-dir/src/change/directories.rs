@@ -58,7 +58,7 @@ pub(super) fn sync_made(inner: &Inner, writer: &Writer, path: &str) -> Result<()
     Ok(())
 }
 
-/// Removes a directory and those above it, as long as they are empty; the directory of the store is never removed.
+/// Removes a directory and all above it that are empty then; the directory of the store is never removed.
 /// Returns the path of the one that is left.
 pub(super) fn remove_empty<'p>(inner: &Inner, writer: &Writer, path: &'p str) -> &'p str {
     let mut path = path;
@@ -77,7 +77,7 @@ pub(super) fn remove(inner: &Inner, writer: &Writer, path: &str) -> bool {
     });
     match removed {
         Ok(()) => {
-            writer.unsynced.forget(path);
+            writer.unsynced.discard(path);
             true
         }
         // Another change has removed it.

@@ -137,7 +137,7 @@ impl Visitor for Eraser<'_> {
 }
 
 impl Eraser<'_> {
-    /// True if a link leads to a value, and false if it leads to a directory or nowhere.
+    /// True if a link leads to a value, and false if it leads to a directory or to nothing.
     fn leads_to_value(&self, key: &Key) -> bool {
         let found = self.inner.root.look_up(key.as_str(), Wait::Allowed);
         found.is_ok_and(|found| found.is_some_and(|found| found.attributes.kind == Kind::Regular))

@@ -25,10 +25,10 @@ const MAKE: &str = "make the directory of a value";
 /// The action that fails if directories cannot be opened.
 const OPEN: &str = "open the directory of a value";
 
-/// The number of times that directories are made again because another change removes them, as they are empty.
+/// The number of times that directories are made again because another change removes them while they are empty.
 pub(super) const TRIES: u32 = 64;
 
-/// The bits of a mode that are kept when permissions are given: directories pass on their group by one of them.
+/// The bits of a mode that stay when permissions are given: directories pass on their group by one of them.
 const SPECIAL_BITS: u32 = 0o7000;
 
 /// The open directory of a key.
@@ -160,13 +160,13 @@ fn make_one(
         }
         Err(Errno::EXIST) => inner.root.open_unfollowed_in(above, name),
         Err(error) => {
-            writer.unsynced.forget(path);
+            writer.unsynced.discard(path);
             Err(error.into())
         }
     }
 }
 
-/// Gives a new file or directory the owner, the group and a mode, as far as they are given.
+/// Gives a new file or directory the owner, the group and a mode that the options have.
 pub(super) fn set_owner(inner: &Inner, writer: &Writer, file: &OwnedFd, mode: Option<Mode>) -> Result<(), Failure> {
     let (owner, group) = (writer.options.owner, writer.options.group);
     if owner.is_none() && group.is_none() && mode.is_none() {

@@ -136,7 +136,7 @@ impl Spool {
         Ok(PutResult { version, replaced })
     }
 
-    /// Removes the file, if it has not become that of a value. Blocks.
+    /// Removes the file, unless it has the name of its key by now. Blocks.
     fn discard(&mut self) {
         if let (Some(open), Ok(writer)) = (self.open.take(), self.inner.writer()) {
             let _ = unlinkat(&open.parent.file, open.name.as_str(), AtFlags::empty());
@@ -171,8 +171,8 @@ impl OpenSpool {
             inner.root.faults.call(Call::SyncFile)?;
             fsync(&self.file)?;
         }
-        let kept = inner.root.attributes(&self.file, writer.folder.precision.current())?.modified;
-        if kept != modified {
+        let stored = inner.root.attributes(&self.file, writer.folder.precision.current())?.modified;
+        if stored != modified {
             return Err(Failure::CoarseTimes);
         }
         Ok(modified)

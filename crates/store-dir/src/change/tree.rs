@@ -55,7 +55,7 @@ pub(super) enum Contents {
 /// A directory that is being walked.
 struct Frame {
     path: String,
-    /// Where reading goes on.
+    /// The position at which reading continues.
     cookie: u64,
     /// The directories in it that were found and not visited.
     pending: Vec<String>,
@@ -90,7 +90,7 @@ impl Frame {
         Self { path, cookie: 0, pending: Vec::new(), is_read: false, contents: Contents::Unchanged }
     }
 
-    /// Reads the directory, until it has so many directories that these are visited first.
+    /// Reads the directory, until it has found as many directories as are in memory at a time.
     fn read(&mut self, inner: &Inner, writer: &Writer, visitor: &mut impl Visitor) -> Result<(), StoreError> {
         let failed = |path: &str, failure| change_error(crate::directory::ACTION, path, failure);
         let path = self.path.strip_suffix('/').unwrap_or_default();

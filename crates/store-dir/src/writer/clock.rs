@@ -10,7 +10,7 @@ use crate::attributes::Time;
 /// which the rename sets, is later, as it is in files of other writers that are complete.
 const LEAD: Duration = Duration::from_millis(20);
 
-/// Whole microseconds, so that file systems which store less than nanoseconds store them as they are, and so that the
+/// Whole microseconds, so that file systems which store less than nanoseconds do not change them, and so that the
 /// times of other writers, which are read from a clock, are hardly ever equal to one of them.
 #[derive(Debug, Default)]
 pub(super) struct Clock {

@@ -18,7 +18,7 @@ use crate::{
     root::Opened,
 };
 
-/// The file that is locked where a lock of the directory itself would not be seen by other machines. Its name is that of a
+/// The file that is locked where a lock of the directory itself would not be seen by other machines. Its name is one of a
 /// temporary file of tensorstore, which no program takes for a value.
 const FILE: &str = ".zarrd.__lock";
 

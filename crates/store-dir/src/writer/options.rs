@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use rustix::fs::Mode;
 
-/// The bits of a mode that can be given: those of reading, writing and executing.
+/// The bits of a mode that can be given: the permissions of reading, writing and executing.
 const PERMISSIONS: u32 = 0o777;
 
 /// The bits that every mode has: the owner, who is the server, reads and writes.

@@ -39,7 +39,7 @@ impl UnsyncedDirectories {
     }
 
     /// Records that a directory was removed.
-    pub(crate) fn forget(&self, path: &str) {
+    pub(crate) fn discard(&self, path: &str) {
         self.0.lock().directories.remove(path);
     }
 }
@@ -59,7 +59,7 @@ mod tests {
         unsynced.remove("a", second);
         assert_eq!(unsynced.find("a"), None);
         unsynced.insert("a");
-        unsynced.forget("a");
+        unsynced.discard("a");
         assert_eq!(unsynced.find("a"), None);
     }
 }

@@ -39,7 +39,7 @@ const EROFS: i32 = 30;
 const ESTALE: i32 = 116;
 const EDQUOT: i32 = 122;
 
-/// A store of which one system call fails, once the test has begun.
+/// A store of which one system call fails, once it is armed.
 async fn failing(call: Call, error: i32) -> (Fixture, Arc<AtomicUsize>) {
     let armed = Arc::new(AtomicUsize::new(0));
     let is_armed = armed.clone();
@@ -235,7 +235,9 @@ async fn set_in_a_directory_that_another_set_made_is_durable_with_it() {
     let fixture = Fixture::with(writing().faults(Faults::default().on_call(hook))).await;
     let store = fixture.store.clone();
     let first = tokio::spawn(async move { set(&store, "a/b/first", "value").await });
+    let deadline = Instant::now() + Duration::from_secs(20);
     while reached.load(Ordering::SeqCst) == 0 {
+        assert!(Instant::now() < deadline, "the first set makes no directory durable");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let before = syncs.load(Ordering::SeqCst);
