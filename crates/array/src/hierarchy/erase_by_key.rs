@@ -74,7 +74,7 @@ pub(crate) async fn attempt(
             Ok(count) => erased = erased.combine(count),
             Err(source) => {
                 let left = count_keys(&*context.store, prefix).await.ok().map(|left| left.count);
-                return Err(NodeError::PartlyErased { path: path.clone(), left, source });
+                return Err(NodeError::PartlyErased { path: path.clone(), left, source: Box::new(source) });
             }
         }
     }
@@ -100,7 +100,7 @@ async fn erase_documents(
         Ok(_) => Ok(Some(count)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
         Err(StoreError::PartlyApplied { source, .. }) => {
-            Err(NodeError::PartlyErased { path: path.clone(), left: None, source: *source })
+            Err(NodeError::PartlyErased { path: path.clone(), left: None, source })
         }
         Err(error) => Err(error.into()),
     }

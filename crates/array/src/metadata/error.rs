@@ -106,7 +106,7 @@ pub enum NodeError {
         left: Option<u64>,
         /// The error.
         #[source]
-        source: StoreError,
+        source: Box<StoreError>,
     },
     /// The store failed.
     #[error(transparent)]

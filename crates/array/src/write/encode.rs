@@ -107,9 +107,10 @@ impl WriteContext {
         let model = array.model();
         let size = model.data_type.fixed_size();
         let (least, repeated) = (MinMemory::default(), RepeatedChunks::default());
-        let emptied = match context.guarantees_at(array.path()).conditional_erase {
-            true => empty,
-            false => EmptyChunks::Store,
+        let path = array.path();
+        let emptied = match context.is_keyed_at(path) && !context.guarantees_at(path).conditional_erase {
+            true => EmptyChunks::Store,
+            false => empty,
         };
         let mut target = Self { empty, emptied, size, context, array, layout, least, repeated };
         if let Some(chain) = target.array.largest_chain()? {

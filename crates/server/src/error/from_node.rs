@@ -40,7 +40,7 @@ impl From<NodeError> for ApiError {
             }
             NodeError::PartlyErased { path, source, .. } => {
                 let problem = Problem::new(ProblemType::PartlyErased).with_detail(detail);
-                return Self::build(problem.with_members(path_members(&path)), Vec::new(), Some(source.into()));
+                return Self::build(problem.with_members(path_members(&path)), Vec::new(), Some(source));
             }
             // The client can pass another target.
             NodeError::NotInPlace { .. } => {

@@ -154,6 +154,8 @@ impl Piece {
     }
 }
 
+/// Runs work that waits for a disk.
+#[allow(clippy::disallowed_methods, reason = "the executor is above this crate")]
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
