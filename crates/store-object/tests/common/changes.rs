@@ -115,8 +115,8 @@ fn status(status: u16) -> Answer {
 
 fn part(request: &Request, bucket: &mut Bucket, name: &str) -> Answer {
     let (id, part) = match request.query.get("uploadId") {
-        Some(id) => (id.clone(), format!("{:0>8}", request.query["partNumber"])),
-        None => (name.to_owned(), request.query["blockid"].clone()),
+        Some(id) => (id.clone(), format!("{:0>8}", request.query.get("partNumber").unwrap())),
+        None => (name.to_owned(), request.query.get("blockid").unwrap().clone()),
     };
     if request.query.contains_key("uploadId") && !bucket.uploads.contains_key(&id) {
         return error(404, "NoSuchUpload");
@@ -126,7 +126,9 @@ fn part(request: &Request, bucket: &mut Bucket, name: &str) -> Answer {
 }
 
 fn complete(request: &Request, bucket: &mut Bucket, name: &str) -> Answer {
-    let Some(upload) = bucket.uploads.remove(&request.query["uploadId"]) else { return error(404, "NoSuchUpload") };
+    let Some(upload) = bucket.uploads.remove(request.query.get("uploadId").unwrap()) else {
+        return error(404, "NoSuchUpload");
+    };
     let value: Vec<u8> = upload.parts.into_values().flatten().collect();
     let etag = bucket.put(name, value.into(), upload.metadata);
     let xml = format!(
@@ -139,7 +141,7 @@ fn block_list(request: &Request, bucket: &mut Bucket, name: &str) -> Answer {
     let upload = bucket.uploads.remove(name).unwrap_or_default();
     let text = String::from_utf8(request.body.to_vec()).unwrap();
     let ids = text.split("<Uncommitted>").skip(1).map(|rest| rest.split('<').next().unwrap());
-    let value: Vec<u8> = ids.flat_map(|id| upload.parts[id].clone()).collect();
+    let value: Vec<u8> = ids.flat_map(|id| upload.parts.get(id).unwrap().clone()).collect();
     let etag = bucket.put(name, value.into(), metadata(request));
     stored(Dialect::Azure, &etag)
 }

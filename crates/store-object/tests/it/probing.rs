@@ -16,6 +16,8 @@ async fn server_of(url: &str) -> Server {
 async fn open(server: &Server, url: &str, writes: WriteMode) -> Result<BucketStore, OpenError> {
     let mut options = options(server);
     options.writes = writes;
+    // A slow machine is no lost answer.
+    (options.read_timeout, options.deadline) = (Duration::from_secs(20), Duration::from_secs(50));
     within(BucketStore::open(&url.parse().unwrap(), options)).await
 }
 

@@ -1,5 +1,7 @@
 //! Writing, in one request and in parts, and erasing.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use zarrd_store::{KeyCount, Payload, Precondition, Prefix, ReadableStore, StoreError, UploadError, WriteableStore};
@@ -13,6 +15,8 @@ async fn open(url: &str) -> (Server, BucketStore) {
     let server = Server::start(if url.starts_with("az") { Dialect::Azure } else { Dialect::S3 }).await;
     let mut options = options(&server);
     options.writes = WriteMode::Conditional;
+    // A slow machine is no lost answer.
+    (options.read_timeout, options.deadline) = (Duration::from_secs(20), Duration::from_secs(50));
     let store = BucketStore::open(&url.parse().unwrap(), options).await.unwrap();
     server.forget();
     server.bucket().history.clear();
@@ -125,7 +129,7 @@ async fn an_upload_that_ends_early_leaves_no_parts() {
         let set = async { store.set(&key("k"), Payload::from_stream(chunks.chain(rest)), Precondition::none()).await };
         let started = async {
             while !server.requests().iter().any(|request| request.query.contains_key("partNumber")) {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         match cancelled {
@@ -142,7 +146,7 @@ async fn an_upload_that_ends_early_leaves_no_parts() {
         }
         within(async {
             while !server.bucket().uploads.is_empty() {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
         .await;
