@@ -2,7 +2,7 @@
 
 use crate::part::{Children, Part};
 
-/// Names after a text; those of directories end in `/`.
+/// Names after a text; the name of a directory ends in `/`.
 #[derive(Debug, Default)]
 pub(crate) struct SortedNames {
     /// All names after this text are here.

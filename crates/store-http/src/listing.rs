@@ -138,7 +138,7 @@ fn advanced(next: Option<Cursor>, page: &PageRequest) -> Result<Option<Cursor>, 
     }
 }
 
-/// The entries of this store for those of the other server, with the versions that reads of them have.
+/// The listed entries of the other server as entries of this store, with the versions that reads of them have.
 fn entries(inner: &Inner, above: &Prefix, listed: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
     let entry = |Entry { key, mut meta, is_damaged }: Entry| {
         let below = key.as_str().strip_prefix(above.as_str()).and_then(|below| Key::parse(below).ok());

@@ -32,10 +32,10 @@ impl WebStore {
         Ok(Self { inner: Arc::new(inner), listing })
     }
 
-    /// Opens the keys below a URL like [`open`](Self::open), but also those of a server that cannot be reached at the
-    /// moment: then requests fail until it can be. Waits for at most ten seconds.
+    /// Opens the keys below a URL like [`open`](Self::open), but also if the server cannot be reached at the moment: then
+    /// requests fail until it can be. Waits for at most ten seconds.
     ///
-    /// Such a server is taken to have no listings, although those of another zarrd are read once it answers.
+    /// Such a server is taken to have no listings, although the listings of another zarrd are read once it answers.
     pub async fn open_even_if_unreachable(url: &HttpUrl, options: Options) -> Result<Self, OpenError> {
         let one_attempt = Options { retries: 0, deadline: options.deadline.min(FIRST_DEADLINE), ..options.clone() };
         match Self::open(url, one_attempt).await {

@@ -13,8 +13,8 @@ use crate::memory::claim::Permit;
 pub struct DescribedNode {
     /// The node.
     pub info: NodeInfo,
-    /// The keys and prefixes directly below a group that belong to no node, in their order: those of a page of members,
-    /// if they were requested.
+    /// The keys and prefixes directly below a group that belong to no node, in their order, if a page of members was
+    /// requested with them.
     pub files: Option<Vec<Scanned>>,
     /// The mounts below it whose members are unknown, since their stores have no listings and no document names their
     /// nodes. Of a group, the members are not described; a path without a document is no member at all.

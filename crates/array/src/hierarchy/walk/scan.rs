@@ -224,7 +224,7 @@ impl Scans {
         Ok(true)
     }
 
-    /// The number of keys of the next page of a scan with so many keys before it. The first node below a prefix is
+    /// The number of keys of the next page of a scan with `before` keys before it. The first node below a prefix is
     /// mostly among its first keys.
     fn page(&self, purpose: Purpose, before: usize) -> usize {
         let page = usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE_ENTRIES).min(MAX_PAGE_ENTRIES);

@@ -26,7 +26,7 @@ impl SnapshotReader<'_> {
         self.context.store.guarantees_below(prefix).listing == Listing::None
     }
 
-    /// True if a path is that of a mount whose members are neither listed nor named, in a walk that marks such mounts.
+    /// True if there is a mount at a path whose members are neither listed nor named, in a walk that marks such mounts.
     pub(super) async fn is_unnamed_mount(&mut self, path: &NodePath) -> Result<bool, NodeError> {
         // Almost always: it is asked for every child of a tree.
         if self.mounts.is_empty() {
