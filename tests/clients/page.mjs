@@ -369,6 +369,8 @@ const checks = {
     await send("PUT", "/node/mixed", { zarr_format: 3, node_type: "group" });
     await put("mixed/fine", Int16Array.of(1, 2, 3), [3], "int16", [3]);
     await put("mixed/old", Int32Array.of(1, 2, 3, 4), [4], "int32", [2]);
+    await send("PUT", "/store/mixed/README.md", new TextEncoder().encode("# mixed"), "text/markdown");
+    await send("PUT", "/store/mixed/figures/1.png", new Uint8Array(3), "image/png");
     await send("PUT", "/store/mixed/bad/zarr.json", new TextEncoder().encode("{not json"), "application/octet-stream");
     await send("DELETE", "/node/mixed/old", {});
     await send("PUT", "/store/mixed/old/.zarray", { zarr_format: 2, shape: [4], chunks: [2], dtype: "<i4", compressor: null, fill_value: 0, order: "C", filters: null });
@@ -383,6 +385,10 @@ const checks = {
       assert.match(await row("mixed").innerText(), /v3/);
       await open(page, "/browse/mixed");
       assert.match(await page.locator(".notice").innerText(), /One node below cannot be read\s+bad mixed\/bad\/zarr\.json: the document is not JSON/);
+      // Files and folders that are no Zarr are listed, with sizes and links.
+      assert.deepEqual(await page.locator("table.files tr").allInnerTexts(), ["README.md\t7 B", "figures/\tfolder"]);
+      const links = await page.locator("table.files a").evaluateAll((all) => all.map((a) => a.getAttribute("href")));
+      assert.deepEqual(links.map((href) => href.replace(/^.*(?=\/store\/)/, "")), ["/store/mixed/README.md", "/store/mixed/figures/"]);
       await page.locator("table.arrays a", { hasText: "old" }).click();
       await settled(page);
       assert.match(await page.locator(".facts").innerText(), /^<i4\s+4/);

@@ -323,3 +323,69 @@ def test_group_is_not_an_array(server: zarrd.Server, path: str) -> None:
         xr.open_dataset(f"{server.url}/store/{path}/a", engine="zarrd")
     with pytest.raises(zarrd.NotFoundError):
         xr.open_dataset(f"{server.url}/store/{path}/b", engine="zarrd")
+
+
+VERSION = '"00000000000000070000000000000001"'
+DOCUMENT = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 9,
+    "codecs": [{"name": "bytes"}],
+    "attributes": {},
+}
+
+
+def answer_damaged(request: Any) -> None:
+    """A server that has an array with one chunk, and another chunk that is damaged."""
+    fields = {"X_Request_Id": "1", "ETag": VERSION}
+    path, _, query = request.path.partition("?")
+    value = {"size": 2, "etag": VERSION, "modified": "2026-11-21T06:28:08.123Z"}
+    damaged = {"size": 0, "etag": VERSION, "modified": "1970-01-01T00:00:00.000Z", "damaged": True}
+    problem = {"type": "https://zarrd.dev/problems/corrupt-value", "status": 500, "title": "Stored value is damaged"}
+    if path == "/readyz":
+        request.send(200, b'{"writable": true, "problem": null, "guarantees": []}', **fields)
+    elif "list=" in query:
+        listing = {"prefix": "a/c/", "keys": ["a/c/0", "a/c/1"], "values": [value, damaged], "prefixes": [], "cursor": None}
+        request.send(200, json.dumps(listing).encode(), Content_Type="application/json", **fields)
+    elif path == "/store/a/zarr.json":
+        request.send(200, json.dumps(DOCUMENT).encode(), **fields)
+    elif path == "/store/a/c/0":
+        request.send(200, b"\x01\x02", **fields)
+    elif path in ("/store/a/c/1", "/node/a"):
+        body = json.dumps({**problem, "detail": "the stored value is damaged", "key": "a/c/1"}).encode()
+        request.send(500, body, Content_Type="application/problem+json", X_Request_Id="1")
+    else:
+        request.send(404, b"{}", **fields)
+
+
+def test_damaged_values_are_named_and_never_taken_for_missing(other: tuple[type[Other], str]) -> None:
+    import fsspec
+    import zarr
+
+    handler, url = other
+    handler.answer = answer_damaged
+    place = f"{url}/store/a"
+    array = zarr.open_array(zarrd.ZarrStore(place, read_only=True), mode="r")
+    assert array[:2].tolist() == [1, 2]
+    with pytest.raises(zarrd.DamagedError, match="a/c/1") as raised:
+        array[:]
+    assert (raised.value.key, raised.value.status, raised.value.type) == ("a/c/1", 500, "corrupt-value")
+    # Programs take these for a missing value, and return the fill value.
+    assert not isinstance(raised.value, (OSError, KeyError))
+    store = zarrd.ZarrStore(place)
+    for action in (store.getsize("c/1"), store.exists("c/1"), store.getsize_prefix("c")):
+        with pytest.raises(zarrd.DamagedError, match="a/c/1"):
+            zarrd._loop.run(action)
+    with pytest.raises(zarrd.DamagedError, match="a/c/1"):
+        zarrd.connect(url)["a"]
+    files = fsspec.filesystem("zarrd", host=url.removeprefix("http://"))
+    listed = files.ls("a/c", detail=True)
+    assert [(each["name"], each.get("damaged", False)) for each in listed] == [("a/c/0", False), ("a/c/1", True)]
+    assert (listed[1]["size"], listed[1]["type"]) == (None, "file")
+    for read in (lambda: files.cat_file("a/c/1"), lambda: files.info("a/c/1"), lambda: files.du("a/c")):
+        with pytest.raises(zarrd.DamagedError, match="a/c/1"):
+            read()

@@ -355,7 +355,7 @@ impl Arrays {
     ) -> Result<Append, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
-        context.writes()?;
+        context.check_append(path)?;
         let resolved = place.resolve(&context).await?;
         Append::new(context, place, resolved, dimension)
     }

@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep, timeout};
 use zarrd_executor::{Caller, Cost, Executor, ExecutorError};
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError, TransactionalStore,
-    WaitTimes,
+    BatchStore, Conditions, Guarantees, IntentId, KeyTurns, MetadataCache, Prefix, Reads, ServedStore, StoreError,
+    TransactionalStore, WaitTimes, Writes,
 };
 
 use crate::{
@@ -146,10 +146,42 @@ impl Context {
         }
     }
 
-    /// The store, for writing. Each change asks for it before it reads anything. Fails with
-    /// [`StoreError::Unsupported`] if the store is served for reading only.
-    pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+    /// The store, for writing. Fails with [`StoreError::Unsupported`] if it is served for reading only.
+    pub(crate) fn writes(&self) -> Result<&Arc<dyn BatchStore>, StoreError> {
         self.store.writes()
+    }
+
+    /// True if the keys at and below a path change one by one.
+    pub(crate) fn is_keyed_at(&self, path: &NodePath) -> bool {
+        match self.store.commits() {
+            Ok(_) => !path.is_root() && self.guarantees_at(path).writes == Writes::Key,
+            Err(_) => true,
+        }
+    }
+
+    /// Fails with [`StoreError::Unsupported`] unless what is at and below a path changes in commits.
+    pub(crate) fn check_commits(&self, path: &NodePath, what: &'static str) -> Result<(), StoreError> {
+        self.writes()?;
+        match self.is_keyed_at(path) {
+            true => Err(StoreError::Unsupported { what }),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails with [`StoreError::Unsupported`] if the array at a path cannot be appended to: where keys change one by one,
+    /// and other processes change them too.
+    pub(crate) fn check_append(&self, path: &NodePath) -> Result<(), StoreError> {
+        self.writes()?;
+        match self.is_keyed_at(path) && self.guarantees_at(path).conditions != Conditions::ThisProcess {
+            true => Err(StoreError::Unsupported { what: "appends, since other programs may append at the same time" }),
+            false => Ok(()),
+        }
+    }
+
+    /// The store, for writing in commits. Each change that needs them asks for it before it reads anything. Fails with
+    /// [`StoreError::Unsupported`] if the store has none, or is served for reading only.
+    pub(crate) fn commits(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+        self.store.commits()
     }
 
     /// True if each answer about what is at or below a path may take a round trip: it is of other programs, in a bucket
@@ -159,6 +191,12 @@ impl Context {
             && Prefix::parse(&path.key_prefix())
                 .ok()
                 .is_none_or(|prefix| self.store.guarantees_below(&prefix).reads == Reads::Key)
+    }
+
+    /// True if no request below a path takes a round trip to another machine.
+    pub(crate) fn is_near_at(&self, path: &NodePath) -> bool {
+        let is_near = |prefix: Prefix| self.store.guarantees_below(&prefix).near;
+        !self.is_distant_at(path) || Prefix::parse(&path.key_prefix()).is_ok_and(is_near)
     }
 
     /// True if the versions of keys below a prefix are best taken from listings.
@@ -226,7 +264,7 @@ impl Context {
     /// Waits until an operation at a path is settled, by whichever process makes it; fails if that takes longer than a
     /// request waits for memory.
     pub(crate) async fn wait_until_settled(&self, path: &NodePath, id: IntentId) -> Result<(), ArrayError> {
-        let store = self.writes()?;
+        let store = self.commits()?;
         let settled = async {
             while store.intents().await?.iter().any(|intent| intent.id == id) {
                 sleep(INTENT_POLL_INTERVAL).await;

@@ -80,7 +80,7 @@ pub use hierarchy::{
     create_array::ArrayCreation,
     hierarchies::Hierarchies,
     intents::SettledIntents,
-    members::{MAX_MEMBERS, MemberPage, Members},
+    members::{FileListing, MAX_MEMBERS, MemberPage, Members},
     options::{CreateAction, CreateOptions, CreateOutcome, DescribedNode},
     undecoded::undecoded,
 };

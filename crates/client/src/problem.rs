@@ -54,6 +54,10 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             (Some(prefix), Some(key)) => StoreError::NotEmpty { prefix, key },
             _ => remote(),
         },
+        ProblemType::NameConflict => match (key, problem.members.keys.get(1)) {
+            (Some(key), Some(existing)) => StoreError::NameConflict { key, existing: existing.clone() },
+            _ => remote(),
+        },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::SnapshotExpired => StoreError::SnapshotExpired,
         ProblemType::ValueChanged => match key {
@@ -161,6 +165,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::DialectConflict
         | ProblemType::DialectsDiffer
         | ProblemType::ShapeChanged
+        | ProblemType::ChangedWhileWritten
+        | ProblemType::PartlyWritten
+        | ProblemType::PartlyErased
         | ProblemType::TooManyNodes
         | ProblemType::TooManyChanges
         | ProblemType::LossyConversion
@@ -208,6 +215,7 @@ mod tests {
     fn full_problem(kind: ProblemType) -> StoreError {
         let members = Members {
             key: Some("named".into()),
+            keys: vec!["named".into(), "other".into()],
             prefix: Some("".into()),
             limit: Some(7),
             announced: Some(3),
@@ -241,6 +249,8 @@ mod tests {
                 }
                 ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
                     if prefix.is_root() && key.as_str() == "named"),
+                ProblemType::NameConflict => matches!(&error, StoreError::NameConflict { key, existing }
+                    if key.as_str() == "named" && existing == "other"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
                 ProblemType::SnapshotExpired => matches!(error, StoreError::SnapshotExpired),
                 ProblemType::ValueChanged => {
@@ -291,6 +301,7 @@ mod tests {
         for kind in [
             ProblemType::PreconditionFailed,
             ProblemType::PrefixNotEmpty,
+            ProblemType::NameConflict,
             ProblemType::CorruptValue,
             ProblemType::ValueTooLarge,
         ] {

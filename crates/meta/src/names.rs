@@ -27,6 +27,11 @@ const DOCUMENT_NAMES: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs",
 /// The maximum length of a node name in the draft, in characters.
 const MAX_DRAFT_NAME_CHARS: usize = 255;
 
+/// True if the document of a node, or consolidated metadata, has this name.
+pub fn is_document_name(name: &str) -> bool {
+    DOCUMENT_NAMES.contains(&name)
+}
+
 /// Validates the name of a new node.
 ///
 /// - All dialects: not empty, not `.` or `..`, without `/` and control characters, at most [`MAX_NAME_LEN`] bytes.
@@ -64,14 +69,14 @@ fn v2(name: &str) -> Option<&'static str> {
     if name.contains('\\') {
         return Some("it has a \"\\\", which is read as a \"/\"");
     }
-    is_document_name(name)
+    reserved_for_documents(name)
 }
 
 fn v3(name: &str) -> Option<&'static str> {
     if name.starts_with("__") {
         return Some("it begins with \"__\", which is reserved");
     }
-    has_only_periods(name).or_else(|| is_document_name(name))
+    has_only_periods(name).or_else(|| reserved_for_documents(name))
 }
 
 fn draft(name: &str) -> Option<&'static str> {
@@ -89,8 +94,8 @@ fn has_only_periods(name: &str) -> Option<&'static str> {
     name.bytes().all(|byte| byte == b'.').then_some("it consists of periods")
 }
 
-fn is_document_name(name: &str) -> Option<&'static str> {
-    DOCUMENT_NAMES.contains(&name).then_some("it is reserved for metadata documents")
+fn reserved_for_documents(name: &str) -> Option<&'static str> {
+    is_document_name(name).then_some("it is reserved for metadata documents")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use tokio::sync::SemaphorePermit;
 use zarrd_access::Principal;
 use zarrd_array::{Arrays, MemoryBudget};
-use zarrd_store::{Prefix, ServedStore, SnapshotStore, StoreError, TransactionalStore};
+use zarrd_store::{BatchStore, Prefix, ServedStore, SnapshotStore, StoreError, TransactionalStore};
 
 use crate::{
     authorization::AnonymousPrincipals, listing_permits::ListingPermits, metrics::Metrics, request_id::RequestIds,
@@ -60,8 +60,14 @@ impl App {
     }
 
     /// The store, for writing. Fails with [`StoreError::Unsupported`] if it is served for reading only.
-    pub fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+    pub fn writes(&self) -> Result<&Arc<dyn BatchStore>, StoreError> {
         self.0.store.writes()
+    }
+
+    /// The store, for writing in commits. Fails with [`StoreError::Unsupported`] if it has none, or is served for reading
+    /// only.
+    pub fn commits(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+        self.0.store.commits()
     }
 
     /// The engine for the arrays and hierarchies in the store.

@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use zarrd_array::RemovedCopies;
 use zarrd_meta::{NodePath, relation::DialectRelation};
-use zarrd_store::{Guarantees, Prefix};
+use zarrd_store::{Guarantees, Key, Prefix};
 use zarrd_wire::routes;
 
 use crate::app::App;
@@ -27,10 +27,12 @@ pub(crate) fn dialects_differ(relation: Option<DialectRelation>) -> Option<Heade
     differs.map(|relation| HeaderValue::from_static(relation.name()))
 }
 
-/// The value of `Zarr-Consolidated` for the copies that a change removed; `None` if there are none.
+/// The value of `Zarr-Consolidated` for the copies that a change removed, or could not bring up to date; `None` if there
+/// are none.
 pub(crate) fn removed_copies(removed: RemovedCopies) -> Option<HeaderValue> {
-    let keys = removed.keys();
-    let removed: Vec<String> = keys.iter().map(|key| format!("removed {}", routes::encode(key.as_str()))).collect();
+    let named = |state: &'static str| move |key: Key| format!("{state} {}", routes::encode(key.as_str()));
+    let stale = removed.stale().into_iter().map(named("stale"));
+    let removed: Vec<String> = removed.keys().into_iter().map(named("removed")).chain(stale).collect();
     (!removed.is_empty()).then(|| HeaderValue::try_from(removed.join(", ")).ok()).flatten()
 }
 

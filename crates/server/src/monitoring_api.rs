@@ -55,7 +55,7 @@ pub(crate) async fn ready(State(app): State<App>, extensions: Extensions) -> Res
 /// The guarantees of a store, and whether it answers if other programs keep it. Fails if that at the root does not.
 async fn describe(app: &App, name: Option<String>, guarantees: Guarantees) -> Result<StoreGuarantees, StoreError> {
     let described = StoreGuarantees::new(name.as_deref(), guarantees);
-    if guarantees.writes != Writes::None {
+    if guarantees.writes == Writes::Commit {
         return Ok(described);
     }
     let key = name.as_ref().map_or_else(|| DOCUMENT.to_owned(), |name| format!("{name}/{DOCUMENT}"));

@@ -7,7 +7,7 @@ use http::{Method, Uri};
 use zarrd_store::{Listing, Prefix, StoreError, Writes};
 use zarrd_wire::{
     dav,
-    query::{self, NodePostQuery},
+    query::{self, APPEND, NodePostQuery},
     routes,
 };
 
@@ -335,10 +335,33 @@ impl Operation {
                 return Err(StoreError::Unsupported { what: "changes" });
             }
         }
+        if let Some(what) = self.needs_commits(app, uri, named.as_ref()) {
+            return Err(StoreError::Unsupported { what });
+        }
         if self.lists(uri) && !is_listed(app, named.as_ref()) {
             return Err(StoreError::Unsupported { what: "listings" });
         }
         Ok(())
+    }
+
+    /// The reason why what the URI names does not support the operation, if that needs commits, and there are none.
+    fn needs_commits(&self, app: &App, uri: &Uri, named: Option<&Prefix>) -> Option<&'static str> {
+        let is_keyed = |prefix: Option<&Prefix>| match prefix {
+            Some(prefix) => app.store().guarantees_below(prefix).writes == Writes::Key,
+            None => app.commits().is_err(),
+        };
+        match self.requires {
+            Requirement::Copy => app.commits().is_err().then_some("copies and moves: it is written key by key"),
+            Requirement::Move => is_keyed(named).then_some("copies and moves: it is written key by key"),
+            Requirement::Convert => match self.target(uri) {
+                Some(target) => is_keyed(Some(&target)).then_some("copies: it is written key by key"),
+                None => is_keyed(named).then_some("converting in place: it is written key by key"),
+            },
+            Requirement::Write if self.selected_by == Some(APPEND) && uri.path().starts_with(routes::NODE_ROOT) => {
+                is_keyed(named).then_some("appends to several arrays at once: it is written key by key")
+            }
+            _ => None,
+        }
     }
 
     /// The prefix of the first segment of a conversion's target.

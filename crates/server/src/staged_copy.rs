@@ -9,7 +9,7 @@ use crate::{app::App, error::ApiError};
 pub(crate) async fn stage_copy(app: &App, source: &Key, target: &Key) -> Result<Option<(Version, Staged)>, ApiError> {
     let Some(value) = app.store().get(source, None).await? else { return Ok(None) };
     let version = value.meta.version;
-    match app.writes()?.stage(target, value.into_payload()).await {
+    match app.commits()?.stage(target, value.into_payload()).await {
         Ok(staged) => Ok(Some((version, staged))),
         Err(error) if error.is_changed() => Ok(None),
         Err(error) => Err(error.into()),

@@ -21,6 +21,7 @@ use crate::{
     names::is_shown,
     part::{Children, Part},
     root::Opened,
+    small::SmallDirectories,
 };
 
 /// The size of the buffer for the entries of a directory, in bytes.
@@ -43,8 +44,15 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Returns the first children of a part: of the names that are held, or in one pass over the directory, with memory for
-/// these children, and for those that are held for later pages.
+/// The names that are cached between pages, and between listings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedNames<'n> {
+    pub(crate) held: &'n HeldNames,
+    pub(crate) small: &'n SmallDirectories,
+}
+
+/// Returns the first children of a part: of the names that are cached, or in one pass over the directory, with memory for
+/// these children, and for those that are cached.
 ///
 /// `kind_of` returns what a symbolic link leads to, or what a name is if the directory does not contain that; `None` for
 /// nothing.
@@ -52,13 +60,15 @@ pub(crate) fn read_children(
     directory: &Opened,
     part: Part<'_>,
     cancelled: &Cancelled,
-    held: &HeldNames,
+    CachedNames { held, small }: CachedNames<'_>,
     mut kind_of: impl FnMut(&str) -> Result<Option<Kind>, StoreError>,
 ) -> Result<Children, StoreError> {
     let failed = |error: Errno| file_error(ACTION, part.prefix, error.into());
-    if let Some(children) = held.find(&directory.attributes, part) {
+    let found = small.find(&directory.attributes, part).or_else(|| held.find(&directory.attributes, part));
+    if let Some(children) = found {
         return Ok(children);
     }
+    let mut all = SmallDirectories::collect(&directory.attributes, directory.precision);
     let mut collection = held.collect(&directory.attributes, directory.precision, part);
     let mut entries_read = 0_u64;
     let mut smallest = Smallest { part, heap: BinaryHeap::new(), more: false, candidate: String::new() };
@@ -69,7 +79,10 @@ pub(crate) fn read_children(
         let entry = match entry {
             Ok(entry) => entry,
             // The directory was removed meanwhile.
-            Err(Errno::NOENT | Errno::STALE) => break,
+            Err(Errno::NOENT | Errno::STALE) => {
+                all = None;
+                break;
+            }
             Err(error) => return Err(failed(error)),
         };
         if cancelled.0.load(Relaxed) {
@@ -80,6 +93,13 @@ pub(crate) fn read_children(
         if !is_shown(name) {
             continue;
         }
+        all = match (all, entry.file_type()) {
+            (Some(all), FileType::RegularFile) if has_key_length(part.prefix, name, "") => all.with(name, ""),
+            (Some(all), FileType::Directory) if has_key_length(part.prefix, name, "/") => all.with(name, "/"),
+            // The kind of what a link leads to may change without the directory.
+            (_, FileType::Symlink | FileType::Unknown) => None,
+            (all, _) => all,
+        };
         if let Some(collection) = &mut collection {
             match entry.file_type() {
                 FileType::RegularFile => smallest.collect(name, "", collection),
@@ -104,11 +124,21 @@ pub(crate) fn read_children(
         }
     }
     held.count_entries(entries_read);
+    if let Some(all) = all {
+        small.insert(&directory.attributes, part.prefix, all);
+    }
     let Smallest { heap, more, .. } = smallest;
     if let Some(collection) = collection.filter(|_| more) {
         held.hold(&directory.attributes, part, collection);
     }
     Ok(Children { names: heap.into_sorted_vec(), more })
+}
+
+/// True unless a name below a prefix is too long for a key, or for a key below it.
+fn has_key_length(prefix: &str, name: &str, end: &str) -> bool {
+    let len = prefix.len().saturating_add(name.len()).saturating_add(end.len());
+    // A key below a directory has at least one more byte.
+    len <= MAX_KEY_LEN.saturating_sub(end.len())
 }
 
 /// The smallest children of a part so far.
@@ -157,9 +187,7 @@ impl Smallest<'_> {
 
     /// True if a name is that of a key or prefix, and follows the text after which the part begins.
     fn is_candidate(&mut self, name: &str, end: &str) -> bool {
-        let len = self.part.prefix.len().saturating_add(name.len()).saturating_add(end.len());
-        // A key below a directory has at least one more byte.
-        if len > MAX_KEY_LEN.saturating_sub(end.len()) {
+        if !has_key_length(self.part.prefix, name, end) {
             return false;
         }
         self.set_candidate(name, end);

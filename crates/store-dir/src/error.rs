@@ -36,6 +36,32 @@ pub enum OpenError {
         /// The path of the server's directory.
         private: PathBuf,
     },
+    /// Another process writes into the directory, or this one by another store.
+    #[error("{path} is written by another zarrd{holder}; stop it first, or leave out `writes=yes`", path = path.display())]
+    Locked {
+        /// The path.
+        path: PathBuf,
+        /// The process, after a comma, if it is known.
+        holder: String,
+    },
+    /// The directory cannot be locked.
+    #[error("could not lock the directory {path}", path = path.display())]
+    Lock {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
+    /// Nothing can be written into the directory.
+    #[error("could not write into the directory {path}", path = path.display())]
+    NotWritable {
+        /// The path.
+        path: PathBuf,
+        /// The error.
+        #[source]
+        source: StoreError,
+    },
     /// The kernel cannot open files without leaving a directory.
     #[error("the kernel has no openat2, which needs Linux 5.6 and a sandbox that allows it")]
     NoOpenat2(#[source] io::Error),
@@ -75,6 +101,23 @@ pub enum FileError {
         /// The key or prefix.
         path: String,
     },
+    /// The directory of the store was replaced by another one, or its lock was removed.
+    #[error(
+        "the directory of the store, or its lock, was replaced; nothing is written into it until the server is restarted"
+    )]
+    Replaced,
+    /// A symbolic link is on the way to a file that is to be written or removed.
+    #[error("{path:?} is below a symbolic link, and none is followed for writing")]
+    LinkOnTheWay {
+        /// The key or prefix.
+        path: String,
+    },
+    /// The file system keeps times too coarsely.
+    #[error("the file system of {path:?} does not keep times to the microsecond, which tell two writes apart")]
+    CoarseTimes {
+        /// The key or prefix.
+        path: String,
+    },
     /// The operating system failed.
     #[error("could not {action}: {path:?}")]
     System {
@@ -101,6 +144,12 @@ pub(crate) enum Failure {
     Special,
     /// A file or directory of the server itself is on the way, or at the end of it.
     Private,
+    /// The directory of the store is not the one that was opened for writing.
+    Replaced,
+    /// A symbolic link is on the way to what is to be changed.
+    LinkOnTheWay,
+    /// The file system did not keep the time that a file was given.
+    CoarseTimes,
     /// The operation may have to wait for a disk or another machine, and must not.
     WouldBlock,
 }
@@ -116,6 +165,15 @@ pub(crate) enum StepError {
 impl From<Errno> for Failure {
     fn from(error: Errno) -> Self {
         Self::File(error)
+    }
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Root(error) | Failure::File(error) => error.into(),
+            failure => Self::other(format!("{failure:?}")),
+        }
     }
 }
 
@@ -163,10 +221,25 @@ pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> 
         Failure::LinkToNothing => (BackendErrorKind::Internal, FileError::LinkToNothing { path: name }),
         Failure::Special => (BackendErrorKind::Internal, FileError::Special { path: name }),
         Failure::Private => (BackendErrorKind::PermissionDenied, FileError::Private { path: name }),
+        Failure::Replaced => (BackendErrorKind::Connection, FileError::Replaced),
+        Failure::LinkOnTheWay => (BackendErrorKind::PermissionDenied, FileError::LinkOnTheWay { path: name }),
+        Failure::CoarseTimes => (BackendErrorKind::Internal, FileError::CoarseTimes { path: name }),
         Failure::File(error) => (kind_of(error), FileError::System { action, path: name, source: error.into() }),
     };
     let reason = error.to_string();
     StoreError::backend(kind, error).at(path).because(reason)
+}
+
+/// The error of an action that changes the file or directory of a key or prefix.
+pub(crate) fn change_error(action: &'static str, path: &str, failure: Failure) -> StoreError {
+    match failure {
+        Failure::File(Errno::NOSPC | Errno::DQUOT) => StoreError::OutOfSpace,
+        Failure::File(Errno::ROFS) => StoreError::ReadOnly,
+        Failure::File(Errno::NAMETOOLONG) => {
+            StoreError::Unsupported { what: "keys with a segment that is too long for a file name" }
+        }
+        failure => file_error(action, path, failure),
+    }
 }
 
 /// The class of an error of the system.

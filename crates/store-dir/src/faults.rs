@@ -1,6 +1,10 @@
-//! Faults of file systems while a file is read, for tests. Release builds do not have them.
+//! Faults of file systems while a file is read or changed, for tests. Release builds do not have them.
 
-use rustix::io::Errno;
+use std::borrow::Cow;
+#[cfg(debug_assertions)]
+use std::{os::fd::AsRawFd, path::PathBuf};
+
+use rustix::{fd::OwnedFd, io::Errno};
 
 use crate::attributes::Attributes;
 
@@ -25,12 +29,54 @@ pub(crate) enum Moment {
     Listing,
 }
 
+/// A system call of a change.
+#[cfg(debug_assertions)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// Makes a temporary file.
+    CreateFile,
+    /// Writes bytes of a value.
+    Write,
+    /// Sets the owner, the mode or the times of a file or directory.
+    SetAttributes,
+    /// Makes a file durable.
+    SyncFile,
+    /// Makes a directory.
+    MakeDirectory,
+    /// Gives a file the name of its key.
+    Rename,
+    /// Makes the names in a directory durable.
+    SyncDirectory,
+    /// Removes the file of a value.
+    RemoveFile,
+    /// Removes a directory if it is empty.
+    RemoveDirectory,
+}
+
+/// The calls in release builds.
+#[cfg(not(debug_assertions))]
+#[derive(Clone, Copy)]
+pub(crate) enum Call {
+    CreateFile,
+    Write,
+    SetAttributes,
+    SyncFile,
+    MakeDirectory,
+    Rename,
+    SyncDirectory,
+    RemoveFile,
+    RemoveDirectory,
+}
+
 /// Faults of a file system.
 #[cfg(debug_assertions)]
 #[derive(Clone, Default)]
 pub struct Faults {
     granularity: Option<u32>,
+    clock_in_seconds: bool,
     uncached: bool,
+    ignores_case: bool,
+    on_call: Option<Hook<Call, Option<i32>>>,
     on_moment: Option<Hook<Moment, ()>>,
     on_open: Option<Hook<str, Option<i32>>>,
 }
@@ -51,6 +97,13 @@ impl Faults {
         Self { granularity: Some(1_000_000_000), ..self }
     }
 
+    /// Times that the file system takes from its clock are multiples of seconds; those that programs set, which
+    /// are whole microseconds here, are exact.
+    #[must_use]
+    pub fn clock_in_seconds(self) -> Self {
+        Self { clock_in_seconds: true, ..self }
+    }
+
     /// No file is in memory.
     #[must_use]
     pub fn nothing_cached(self) -> Self {
@@ -69,8 +122,42 @@ impl Faults {
         Self { on_open: Some(std::sync::Arc::new(hook)), ..self }
     }
 
+    /// Fails with the number of an error before a call of a change.
+    #[must_use]
+    pub fn on_call(self, hook: impl Fn(&Call) -> Option<i32> + Send + Sync + 'static) -> Self {
+        Self { on_call: Some(std::sync::Arc::new(hook)), ..self }
+    }
+
+    /// Changes find names whatever the case of their ASCII letters is.
+    #[must_use]
+    pub fn ignores_case(self) -> Self {
+        Self { ignores_case: true, ..self }
+    }
+
     pub(crate) fn is_uncached(&self) -> bool {
         self.uncached
+    }
+
+    pub(crate) fn call(&self, call: Call) -> Result<(), Errno> {
+        let error = self.on_call.as_ref().and_then(|hook| hook(&call));
+        error.map_or(Ok(()), |number| Err(Errno::from_raw_os_error(number)))
+    }
+
+    /// The path by which a file system finds what a change looks up in a directory.
+    pub(crate) fn spelling<'p>(&self, directory: &OwnedFd, path: &'p str) -> Cow<'p, str> {
+        if !self.ignores_case || path == "." {
+            return Cow::Borrowed(path);
+        }
+        let mut found = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        let start = found.clone();
+        for name in path.split('/') {
+            let entries = std::fs::read_dir(&found).into_iter().flatten().flatten();
+            let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+            let other = names.filter(|other| other.eq_ignore_ascii_case(name)).min();
+            found.push(other.as_deref().unwrap_or(name));
+        }
+        let path = found.strip_prefix(&start).ok().and_then(|path| path.to_str()).map(str::to_owned);
+        path.map_or(Cow::Borrowed(""), Cow::Owned)
     }
 
     pub(crate) fn moment(&self, moment: Moment) {
@@ -90,6 +177,12 @@ impl Faults {
                 time.nanoseconds = time.nanoseconds.saturating_sub(time.nanoseconds.checked_rem(unit).unwrap_or(0));
             }
         }
+        if self.clock_in_seconds {
+            attributes.changed.nanoseconds = 0;
+            if !attributes.modified.nanoseconds.is_multiple_of(1000) {
+                attributes.modified.nanoseconds = 0;
+            }
+        }
         attributes
     }
 }
@@ -99,6 +192,14 @@ impl Faults {
 impl Faults {
     pub(crate) fn is_uncached(&self) -> bool {
         false
+    }
+
+    pub(crate) fn call(&self, _: Call) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    pub(crate) fn spelling<'p>(&self, _: &OwnedFd, path: &'p str) -> Cow<'p, str> {
+        Cow::Borrowed(path)
     }
 
     pub(crate) fn moment(&self, _: Moment) {}

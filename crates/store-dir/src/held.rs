@@ -21,6 +21,7 @@ use crate::{
     attributes::Attributes,
     part::{Children, Part},
     quiet::{LONG, Precision},
+    sorted_names::SortedNames,
 };
 
 /// The maximum size of the names of one directory with their places, in bytes.
@@ -65,16 +66,6 @@ struct Held {
     used: Instant,
 }
 
-/// Names after a text.
-#[derive(Debug, Default)]
-struct SortedNames {
-    /// All names after this text are here.
-    after: String,
-    text: String,
-    /// The places of the names in the text, in the order of the names.
-    places: Vec<(u32, u32)>,
-}
-
 /// Collects the names of a directory.
 #[derive(Debug)]
 pub(crate) struct Collection<'h> {
@@ -111,7 +102,7 @@ impl HeldNames {
             return None;
         }
         let alone = self.0.collecting.try_lock()?;
-        let names = SortedNames { after: part.after.to_owned(), ..SortedNames::default() };
+        let names = SortedNames::after(part.after);
         Some(Collection { names, began: Instant::now(), is_unfit: false, _alone: alone })
     }
 
@@ -175,41 +166,11 @@ impl Held {
     }
 }
 
-impl SortedNames {
-    fn name(&self, (start, end): (u32, u32)) -> &str {
-        self.text.get(start as usize..end as usize).unwrap_or_default()
-    }
-
-    /// The children of a part. The directory that contains the text after which it begins is one of them.
-    fn children(&self, part: Part<'_>) -> Children {
-        let next = self.places.partition_point(|place| self.name(*place) <= part.after);
-        let contains = |index: &usize| {
-            let name = self.places.get(*index).map(|place| self.name(*place)).unwrap_or_default();
-            name.ends_with('/') && part.after.len() > name.len() && part.after.starts_with(name)
-        };
-        let first = next.checked_sub(1).filter(contains).unwrap_or(next);
-        let rest = self.places.get(first..).unwrap_or_default();
-        let names = rest.iter().take(part.limit).map(|place| self.name(*place).to_owned()).collect();
-        Children { names, more: rest.len() > part.limit }
-    }
-}
-
 impl Collection<'_> {
     /// Adds a name; `end` is `/` for a directory.
     pub(crate) fn add(&mut self, name: &str, end: &str) {
-        let SortedNames { text, places, .. } = &mut self.names;
-        let start = text.len();
-        let size = start.saturating_add(name.len()).saturating_add(size_of_val(places.as_slice()));
-        if self.is_unfit || size > MAX_SIZE {
-            self.is_unfit = true;
-            return;
-        }
-        text.push_str(name);
-        text.push_str(end);
-        match (u32::try_from(start), u32::try_from(text.len())) {
-            (Ok(start), Ok(end)) => places.push((start, end)),
-            _ => self.is_unfit = true,
-        }
+        let size = self.names.size().saturating_add(name.len());
+        self.is_unfit |= size > MAX_SIZE || !self.names.push(name, end);
     }
 
     /// Takes note of a name whose kind may change without the directory.
@@ -218,14 +179,7 @@ impl Collection<'_> {
     }
 
     fn sorted(self) -> Option<SortedNames> {
-        let mut names = self.names;
-        if self.is_unfit {
-            return None;
-        }
-        let mut places = std::mem::take(&mut names.places);
-        places.sort_unstable_by(|one, other| names.name(*one).cmp(names.name(*other)));
-        names.places = places;
-        Some(names)
+        (!self.is_unfit).then(|| self.names.sorted())
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{
     quiet::{Precision, Quiet},
     recent::RecentNames,
     root::Root,
+    small::SmallDirectories,
+    writer::Writer,
 };
 
 /// The maximum number of operations that block at a time. A file system that hangs occupies so many threads at most.
@@ -32,16 +34,19 @@ pub(crate) struct Inner {
     pub(crate) buffers: Buffers,
     pub(crate) open_files: OpenFiles,
     pub(crate) held: HeldNames,
+    pub(crate) small: SmallDirectories,
     pub(crate) recent: RecentNames,
     /// True if all file systems are those of this machine.
     near: bool,
+    /// What writing needs, if the store was opened for that.
+    writer: Option<Writer>,
     versions: Versions,
     quiet: Quiet,
     blocking: Arc<Semaphore>,
 }
 
 impl Inner {
-    pub(crate) fn new(root: Root, near: bool, options: &Options) -> Self {
+    pub(crate) fn new(root: Root, near: bool, writer: Option<Writer>, options: &Options) -> Self {
         let hash = VersionHash::new(&options.name);
         Self {
             root,
@@ -50,8 +55,10 @@ impl Inner {
             buffers: Buffers::default(),
             open_files: OpenFiles::default(),
             held: HeldNames::default(),
+            small: SmallDirectories::default(),
             recent: RecentNames::default(),
             near,
+            writer,
             versions: Versions::new(hash),
             quiet: Quiet::default(),
             blocking: Arc::new(Semaphore::new(MAX_BLOCKING)),
@@ -95,8 +102,16 @@ impl Inner {
         self.versions.meta(key, attributes)
     }
 
-    /// The time after which a file has been quiet if its attributes are still the same; `None` if it has been already.
+    /// The time after which a file has been quiet if its attributes are still the same; `None` if it has been already, or
+    /// if this process wrote it.
     pub(crate) fn wait(&self, key: &Key, attributes: &Attributes, precision: Precision) -> Option<Duration> {
-        self.quiet.wait(attributes, || self.meta(key, attributes).version, precision)
+        let wait = self.quiet.wait(attributes, || self.meta(key, attributes).version, precision)?;
+        let is_own = self.writer.as_ref().is_some_and(|writer| writer.wrote(self.meta(key, attributes).version));
+        (!is_own).then_some(wait)
+    }
+
+    /// What writing needs. Fails if the store was opened for reading only.
+    pub(crate) fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or(StoreError::Unsupported { what: "changes" })
     }
 }

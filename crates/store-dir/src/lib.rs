@@ -1,8 +1,8 @@
-//! A read-only store over a directory of files that other programs go on writing.
+//! A store over a directory of files that other programs go on writing.
 //!
 //! [`DirStore`] reads what zarr-python, xarray, tensorstore, rsync and others write: each regular file is a value, and
-//! its path below the directory is the key. It is opened with [`Options`]; [`Keyed`](zarrd_store::Keyed) makes snapshots of
-//! it.
+//! its path below the directory is the key. It is opened with [`Options`], for reading or for [writing](#writing) too;
+//! [`Keyed`](zarrd_store::Keyed) makes snapshots of it.
 //!
 //! # Lifecycle of a read
 //!
@@ -116,6 +116,22 @@
 //! file cannot be read, and listings find nothing in such a directory. The store does not open if its directory contains
 //! one of them, or lies in one.
 //!
+//! # Writing
+//!
+//! A store that is opened with [`Options::writes`] sets and erases values as plain files, key by key: a temporary file in
+//! the directory of the key is synced and renamed, and every directory that gained a name is synced. Preconditions hold
+//! among the changes of this process, which alone writes by a store: another one is refused with [`OpenError::Locked`].
+//!
+//! - A file that this process wrote is read at once. Its time of modification is one that no other file of the process had,
+//!   so that its version is new whatever the clock and the inode are.
+//! - Links are never followed for writing. A link that has the name of a key is replaced or removed itself.
+//! - A directory that is replaced while the store is open is not written into, and neither is the one that took its place.
+//! - A key that is a directory, or lies below a file, fails with
+//!   [`StoreError::NameConflict`](zarrd_store::StoreError::NameConflict), and so does one that differs in case from what exists, where the file system
+//!   ignores case. Unicode normalisation is not looked at.
+//! - Erasing removes the directories that are empty then, except that of the store.
+//! - If a directory cannot be synced after a rename, the set fails although readers see the new value.
+//!
 //! # Staleness
 //!
 //! Local file systems show every change at once. NFS and SMB clients keep attributes for as long as their mount options
@@ -128,20 +144,24 @@
 //! |---|---|
 //! | `store` | [`DirStore`] and its implementation of the store traits |
 //! | `read`, `list` | reading a value, and listing keys: the parts that wait |
-//! | `metadata_reader`, `recent` | metadata of many files, directory by directory, and the names of which the kernel has the inodes |
+//! | `metadata_reader`, `recent`, `recent_set` | metadata of many files, directory by directory, and the names of which the kernel has the inodes |
 //! | `value_file`, `open_files`, `buffers` | an open file, those that stay open, and the buffers that are read into |
 //! | `walk`, `directory` | the directories of a listing, and the children of one |
+//! | `held`, `small`, `sorted_names` | the names of large directories between pages, and of small ones between listings |
 //! | `inner` | what clones share; running what blocks |
 //! | `root` | opening files |
 //! | `attributes`, `quiet`, `file_systems` | attributes and versions, the quiet time, and the kinds of file systems |
 //! | `names` | names of files that are no values |
 //! | `private` | files of the server itself, which are never served |
+//! | `change`, `writeable` | sets and erases, and the store trait for them |
+//! | `writer` | what a store that writes has in addition: its lock, its times, what it wrote |
 //! | `url` | URLs, and the kind of store for programs that open them |
 
 #![cfg(target_os = "linux")]
 
 mod attributes;
 mod buffers;
+mod change;
 mod directory;
 mod error;
 mod faults;
@@ -158,17 +178,23 @@ mod private;
 mod quiet;
 mod read;
 mod recent;
+mod recent_set;
 mod root;
+mod small;
+mod sorted_names;
 mod store;
 mod url;
 mod value_file;
 mod walk;
+mod writeable;
+mod writer;
 
 #[cfg(debug_assertions)]
-pub use self::faults::{Faults, Moment};
+pub use self::faults::{Call, Faults, Moment};
 pub use self::{
     error::{FileError, OpenError},
     options::{Options, Symlinks},
     store::DirStore,
     url::{DirUrl, KIND, UrlError},
+    writer::{Durability, FileMode, WriteOptionError, WriteOptions},
 };

@@ -6,7 +6,7 @@ use zarrd_store::{DirPage, Entry, KeyPage, ListingKind, PageRequest, Prefix, Sto
 
 use crate::{
     attributes::{Kind, Versions},
-    directory::{ACTION, CancelOnDrop},
+    directory::{ACTION, CachedNames, CancelOnDrop},
     error::{Failure, file_error},
     inner::Inner,
     names::is_visible,
@@ -61,7 +61,10 @@ async fn read_page<T: Send + 'static>(
     let cancel = CancelOnDrop::default();
     let (cancelled, prefix, limit) = (cancel.0.clone(), prefix.clone(), page.limit());
     let walk = move |inner: &Inner| {
-        walk(&Walker { root: &inner.root, held: &inner.held, cancelled: &cancelled }, &prefix, &after, limit)
+        let failed = |failure| file_error(ACTION, prefix.as_str(), failure);
+        let top = inner.root.current(Wait::Allowed).map_err(failed)?;
+        let cached = CachedNames { held: &inner.held, small: &inner.small };
+        walk(&Walker { root: &inner.root, top, cached, cancelled: &cancelled }, &prefix, &after, limit)
     };
     inner.run(walk).await
 }

@@ -6,8 +6,12 @@
 //! | `*.__lock` | tensorstore: `kLockSuffix` in `kvstore/file`, which is locked, written and renamed to the value; keys with this suffix are invalid there, too |
 //! | `.{name}.XXXXXX` | rsync: `get_tmpname` in `receiver.c`, with six letters and digits of `mkstemp` |
 //! | `.rsync-partial`, `.~tmp~` | rsync: the directories of `--partial-dir` and `--delay-updates` |
+//! | `.zarrd-*.partial`, `.zarrd.__lock` | this store |
 //! | `.nfs*` | NFS clients: a file that was removed while it was open |
 //! | `.fuse_hidden*` | libfuse: the same |
+
+/// What the names of the temporary files of this store begin with; they end in `.partial`, as those of zarr-python.
+pub(crate) const OWN_TEMPORARY: &str = ".zarrd-";
 
 /// The length of what `mkstemp` appends.
 const MKSTEMP_LEN: usize = 6;
@@ -22,6 +26,11 @@ pub(crate) fn is_shown(name: &str) -> bool {
         && name != ".."
         && !name.contains(|character: char| character == '/' || character.is_control())
         && !is_temporary(name)
+}
+
+/// True for the name of a temporary file of this store, whichever process made it.
+pub(crate) fn is_own_temporary(name: &str) -> bool {
+    name.starts_with(OWN_TEMPORARY) && name.ends_with(".partial")
 }
 
 /// True if no segment of a key or prefix is the name of a temporary file.
@@ -60,6 +69,8 @@ mod tests {
             "..zarray.a1B2c3",
             ".zarray.a1B2c3",
             ".0.0.123456",
+            ".zarrd-00000000000000010000000000000002.partial",
+            ".zarrd.__lock",
             ".rsync-partial",
             ".~tmp~",
             ".nfs000000000123abcd00000001",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::private::Private;
+use crate::{private::Private, writer::WriteOptions};
 
 /// The options of a [`DirStore`](crate::DirStore).
 #[derive(Clone, Debug)]
@@ -10,6 +10,7 @@ pub struct Options {
     pub(crate) name: String,
     pub(crate) symlinks: Symlinks,
     pub(crate) private: Private,
+    pub(crate) writes: Option<WriteOptions>,
     #[cfg(debug_assertions)]
     pub(crate) faults: crate::Faults,
 }
@@ -35,6 +36,7 @@ impl Options {
             name: name.into(),
             symlinks: Symlinks::default(),
             private: Private::default(),
+            writes: None,
             #[cfg(debug_assertions)]
             faults: crate::Faults::default(),
         }
@@ -50,6 +52,12 @@ impl Options {
     #[must_use]
     pub fn private(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { private: Private::new(paths), ..self }
+    }
+
+    /// Opens the store for writing, too. One process at a time writes into a directory.
+    #[must_use]
+    pub fn writes(self, writes: WriteOptions) -> Self {
+        Self { writes: Some(writes), ..self }
     }
 
     /// Injects faults.

@@ -153,11 +153,10 @@ impl Root {
     }
 
     /// Opens the directory of a prefix; `None` if there is none.
-    pub(crate) fn open_directory(&self, prefix: &str) -> Result<Option<Opened>, Failure> {
+    pub(crate) fn open_directory(&self, root: &Opened, prefix: &str) -> Result<Option<Opened>, Failure> {
         let path = prefix.strip_suffix('/').unwrap_or(".");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let root = self.current(Wait::Allowed)?;
-        let opened = match self.open_in(&root, path, flags, Wait::Allowed) {
+        let opened = match self.open_in(root, path, flags, Wait::Allowed) {
             // There are no keys in it.
             Err(Failure::Private) => return Ok(None),
             opened => opened?,
@@ -209,8 +208,8 @@ impl Root {
     /// name is missing. Otherwise the target of a link may be missing as well.
     fn open_in(&self, root: &Opened, path: &str, flags: OFlags, wait: Wait) -> Result<Option<OwnedFd>, Failure> {
         let no_links = self.resolve_flags() | ResolveFlags::NO_SYMLINKS;
-        let (opened, has_links) = match self.open_at(root, (path, flags), no_links, wait)? {
-            Err(Errno::LOOP) => (self.open_at(root, (path, flags), self.resolve_flags(), wait)?, true),
+        let (opened, has_links) = match self.open_at(&root.file, (path, flags), no_links, wait)? {
+            Err(Errno::LOOP) => (self.open_at(&root.file, (path, flags), self.resolve_flags(), wait)?, true),
             opened => (opened, false),
         };
         match opened {
@@ -243,12 +242,12 @@ impl Root {
     fn check_absence(&self, root: &Opened, path: &str, wait: Wait) -> Result<(), Failure> {
         let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
         for part in ends.filter_map(|end| path.get(..end)) {
-            match self.open_at(root, (part, OFlags::PATH), self.resolve_flags(), wait)? {
+            match self.open_at(&root.file, (part, OFlags::PATH), self.resolve_flags(), wait)? {
                 Ok(file) if self.attributes(&file, wait.flags())?.kind == Kind::Directory => {}
                 Ok(file) => return self.attributes(&file, wait.flags())?.is_value().map(|_| ()),
                 Err(Errno::NOENT) => {
                     let unfollowed = OFlags::PATH | OFlags::NOFOLLOW;
-                    return match self.open_at(root, (part, unfollowed), self.resolve_flags(), wait)? {
+                    return match self.open_at(&root.file, (part, unfollowed), self.resolve_flags(), wait)? {
                         Ok(_) => Err(Failure::LinkToNothing),
                         Err(_) => Ok(()),
                     };
@@ -267,12 +266,12 @@ impl Root {
     /// of another one, the kernel would ask whether they are still current.
     fn open_at(
         &self,
-        root: &Opened,
+        directory: &OwnedFd,
         (path, flags): (&str, OFlags),
         resolve: ResolveFlags,
         wait: Wait,
     ) -> Result<Result<OwnedFd, Errno>, Failure> {
-        let open = |resolve| openat2(&root.file, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        let open = |resolve| openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
         if wait == Wait::Never {
             self.faults.open(path).map_err(|_| Failure::WouldBlock)?;
             return match open(resolve | ResolveFlags::CACHED) {
@@ -289,6 +288,36 @@ impl Root {
             }
         }
         Err(Errno::AGAIN.into())
+    }
+
+    /// Opens a directory of a path below `folder`, in which something is to be changed, without following a link. The path
+    /// is empty for `folder` itself.
+    pub(crate) fn open_unfollowed(&self, folder: &Opened, path: &str) -> Result<OwnedFd, Failure> {
+        self.open_unfollowed_in(&folder.file, if path.is_empty() { "." } else { path })
+    }
+
+    /// Opens a directory of a path below an open one, without following a link.
+    pub(crate) fn open_unfollowed_in(&self, directory: &OwnedFd, path: &str) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let path = self.faults.spelling(directory, path);
+        let opened = match self.open_at(directory, (&path, flags), resolve, Wait::Allowed)? {
+            Err(Errno::LOOP) => return Err(Failure::LinkOnTheWay),
+            opened => opened?,
+        };
+        self.check_private(&opened, Wait::Allowed)?;
+        Ok(opened)
+    }
+
+    /// The attributes of what has a name in a directory, without following a link that has it.
+    pub(crate) fn attributes_unfollowed(
+        &self,
+        directory: &OwnedFd,
+        name: &str,
+        flags: AtFlags,
+    ) -> Result<Attributes, Failure> {
+        let name = self.faults.spelling(directory, name);
+        Ok(self.faults.attributes(Attributes::of_name(directory, &name, flags)?))
     }
 
     fn resolve_flags(&self) -> ResolveFlags {

@@ -4,11 +4,12 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use zarrd_store::{
-    ByteRange, CachedMeta, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, MetadataCache, MetadataReader,
-    PageRequest, Prefix, ReadableStore, StoreError, ValueMeta, Version,
+    ByteRange, CachedMeta, Conditions, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, MetadataCache,
+    MetadataReader, PageRequest, Prefix, ReadableStore, StoreError, ValueMeta, Version, Writes,
 };
 
 use crate::{
+    change,
     error::OpenError,
     file_systems::{is_local, staleness},
     inner::Inner,
@@ -17,9 +18,11 @@ use crate::{
     options::Options,
     read,
     root::Root,
+    writer::Writer,
 };
 
-/// A read-only store over a directory of files that other programs go on writing. Clones share one store.
+/// A store over a directory of files that other programs go on writing. It only reads, unless it is opened for
+/// [writing](Options::writes) too. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct DirStore {
     pub(crate) inner: Arc<Inner>,
@@ -39,7 +42,14 @@ impl DirStore {
             let staleness = staleness(&directory, &mounts);
             // The path as it was given may lead there over links.
             let near = is_local(&directory, &mounts) && is_local(root.path(), &mounts);
-            Ok(Self { inner: Arc::new(Inner::new(root, near, &options)), staleness, near })
+            let writer = options.writes.map(|writes| Writer::open(&root, writes, near)).transpose()?;
+            let writes = writer.is_some();
+            let inner = Arc::new(Inner::new(root, near, writer, &options));
+            if writes {
+                let not_writable = |source| OpenError::NotWritable { path: given.clone(), source };
+                change::start(&inner).map_err(not_writable)?;
+            }
+            Ok(Self { inner, staleness, near })
         });
         let failed = |error| OpenError::Directory { path: path.to_owned(), source: std::io::Error::other(error) };
         opening.await.map_err(failed)?
@@ -47,7 +57,17 @@ impl DirStore {
 
     /// The guarantees of the store.
     pub fn guarantees(&self) -> Guarantees {
-        Guarantees { staleness: self.staleness, shared_names: false, near: self.near, ..Guarantees::READ_ONLY }
+        let read_only =
+            Guarantees { staleness: self.staleness, shared_names: false, near: self.near, ..Guarantees::READ_ONLY };
+        match self.inner.writer() {
+            Ok(_) => Guarantees {
+                writes: Writes::Key,
+                conditions: Conditions::ThisProcess,
+                conditional_erase: true,
+                ..read_only
+            },
+            Err(_) => read_only,
+        }
     }
 }
 

@@ -1,15 +1,14 @@
 //! Walking the directories of a listing.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use rustix::io::Errno;
 use zarrd_store::{Key, MAX_PAGE_ENTRIES, Prefix, StoreError, WarningRate};
 
 use crate::{
     attributes::{Attributes, FileId, Kind},
-    directory::{ACTION, Cancelled, read_children},
+    directory::{ACTION, CachedNames, Cancelled, read_children},
     error::{Failure, file_error},
-    held::HeldNames,
     part::{Children, Part},
     quiet::Precision,
     root::{Opened, Root, Wait},
@@ -44,7 +43,9 @@ pub(crate) struct Page<T> {
 #[derive(Debug)]
 pub(crate) struct Walker<'r> {
     pub(crate) root: &'r Root,
-    pub(crate) held: &'r HeldNames,
+    /// The directory of the store, as it is at the start of the page.
+    pub(crate) top: Arc<Opened>,
+    pub(crate) cached: CachedNames<'r>,
     pub(crate) cancelled: &'r Cancelled,
 }
 
@@ -117,11 +118,11 @@ impl Walker<'_> {
     }
 
     fn open(&self, prefix: &str) -> Result<Option<Opened>, StoreError> {
-        self.root.open_directory(prefix).map_err(|failure| file_error(ACTION, prefix, failure))
+        self.root.open_directory(&self.top, prefix).map_err(|failure| file_error(ACTION, prefix, failure))
     }
 
     fn read(&self, directory: &Opened, part: Part<'_>) -> Result<Children, StoreError> {
-        read_children(directory, part, self.cancelled, self.held, |name| self.kind_of(part.prefix, name))
+        read_children(directory, part, self.cancelled, self.cached, |name| self.kind_of(part.prefix, name))
     }
 
     /// The value of a name in a directory, unless it has none by now.

@@ -1,6 +1,7 @@
 //! Errors.
 
 use zarrd_store::{BackendErrorKind, StoreError, WarningRate};
+use zarrd_store_remote::Failed;
 
 use crate::failure::Failure;
 
@@ -29,6 +30,13 @@ pub struct RequestError {
     pub failure: Failure,
 }
 
+impl RequestError {
+    /// True if the server may answer later.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.failure.is_transient() || matches!(self.failure, Failure::Deadline(_))
+    }
+}
+
 impl From<RequestError> for StoreError {
     fn from(error: RequestError) -> Self {
         let kind = match &error.failure {
@@ -50,6 +58,7 @@ impl From<RequestError> for StoreError {
             | Failure::Encoded
             | Failure::Html
             | Failure::Range
+            | Failure::Listing
             | Failure::Long => BackendErrorKind::InvalidResponse,
         };
         Self::backend(kind, error)

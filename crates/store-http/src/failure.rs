@@ -54,6 +54,9 @@ pub enum Failure {
     /// The answer has another range than the one that was asked for.
     #[error("the answer has another range than the one that was asked for")]
     Range,
+    /// The answer is no listing of a zarrd.
+    #[error("the answer is no listing of a zarrd")]
+    Listing,
     /// The body was too short.
     #[error("the body ended {missing} bytes too early")]
     Short {

@@ -7,7 +7,8 @@ use reqwest::{
     header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
     redirect, retry,
 };
-use zarrd_store::{Key, StoreError};
+use tokio::sync::OnceCell;
+use zarrd_store::{Key, Prefix, StoreError};
 use zarrd_store_remote::{Attempts, Pins, Requests};
 
 use crate::{
@@ -27,8 +28,10 @@ const MAX_DISCARDED: u64 = 64 << 10;
 pub(crate) struct Inner {
     pub(crate) url: HttpUrl,
     pub(crate) pins: Pins<Pin>,
+    /// The prefix that another zarrd has at the URL, or `None` for another server; empty until that is known.
+    pub(crate) zarrd: OnceCell<Option<Prefix>>,
+    pub(crate) requests: Requests,
     client: Client,
-    requests: Requests,
 }
 
 impl Inner {
@@ -54,10 +57,16 @@ impl Inner {
         let name = options.name.as_deref().unwrap_or_else(|| url.base());
         Ok(Self {
             pins: Pins::new(name),
+            zarrd: OnceCell::new(),
             client: client.build().map_err(OpenError::Client)?,
             requests: Requests::new(options.deadline, options.retries),
             url: url.clone(),
         })
+    }
+
+    /// The same, with what is known of another zarrd at the URL.
+    pub(crate) fn with_zarrd(self, zarrd: OnceCell<Option<Prefix>>) -> Self {
+        Self { zarrd, ..self }
     }
 
     pub(crate) fn error(&self, action: &'static str, below: &str, failure: Failure) -> RequestError {
@@ -66,6 +75,11 @@ impl Inner {
 
     pub(crate) fn failed(&self, key: &Key, failure: Failure) -> StoreError {
         StoreError::from(self.error("read", key.as_str(), failure)).at(key.as_str())
+    }
+
+    /// The error of a listing.
+    pub(crate) fn unlisted(&self, prefix: &Prefix, failure: Failure) -> StoreError {
+        StoreError::from(self.error("list", prefix.as_str(), failure)).at(prefix.as_str())
     }
 
     pub(crate) fn attempts(&self) -> Attempts {
@@ -99,7 +113,12 @@ impl Inner {
     }
 
     /// Makes one request, and follows redirects.
-    async fn attempt(&self, method: &Method, mut url: Url, headers: &HeaderMap) -> Result<Response, Failure> {
+    pub(crate) async fn attempt(
+        &self,
+        method: &Method,
+        mut url: Url,
+        headers: &HeaderMap,
+    ) -> Result<Response, Failure> {
         for _ in 0..=MAX_REDIRECTS {
             let request = self.client.request(method.clone(), url.clone()).headers(headers.clone());
             let request = request

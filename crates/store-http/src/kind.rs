@@ -20,8 +20,9 @@ pub const KIND: StoreKind = StoreKind {
 
 #[async_trait]
 impl StoreUrl for HttpUrl {
+    /// Opens the keys below the URL. A server starts without a web server that is unreachable.
     async fn open(&self, _: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
-        let store = WebStore::open(self, Options::default()).await?;
+        let store = WebStore::open_even_if_unreachable(self, Options::default()).await?;
         let guarantees = store.guarantees();
         Ok(self.options.cached(store, guarantees))
     }

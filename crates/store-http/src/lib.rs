@@ -63,7 +63,10 @@
 //!
 //! # Listings
 //!
-//! There are none. The children of a group are found in its consolidated metadata.
+//! Only those of another zarrd: a server that answers a request for the listing of the URL (`?list=dir`) with one, whose
+//! prefix is the end of the URL and whose keys have validators of a zarrd, and which no other server gives. Every other
+//! has none, and the children of a group are found in its consolidated metadata. A server that cannot be reached when the
+//! store is opened is asked at the first listing.
 //!
 //! # Limits
 //!
@@ -78,6 +81,7 @@
 //! |---|---|
 //! | `store` | [`WebStore`] and its implementation of the store traits |
 //! | `read` | reading a value |
+//! | `listing` | recognizing another zarrd, and its listings |
 //! | `answer` | judging answers: versions, ranges, and what is no value |
 //! | `inner` | what clones share: requests with their redirects |
 //! | `url`, `options`, `kind` | URLs, options, and the kind of store for programs that open URLs |
@@ -88,6 +92,7 @@ mod error;
 mod failure;
 mod inner;
 mod kind;
+mod listing;
 mod options;
 mod read;
 mod store;

@@ -95,9 +95,19 @@ impl HttpUrl {
         self.base.scheme() == "https"
     }
 
+    /// The path of the URL, percent-encoded.
+    pub(crate) fn path(&self) -> &str {
+        self.base.path()
+    }
+
     /// The URL of a key.
     pub(crate) fn of(&self, key: &Key) -> Option<Url> {
-        let path = utf8_percent_encode(key.as_str(), ESCAPED);
+        self.below(key.as_str())
+    }
+
+    /// The URL of a key or a prefix.
+    pub(crate) fn below(&self, text: &str) -> Option<Url> {
+        let path = utf8_percent_encode(text, ESCAPED);
         Url::parse(&format!("{}{path}", self.base)).ok()
     }
 }

@@ -17,10 +17,10 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use zarrd_executor::{Cost, Work};
 use zarrd_store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot,
-    PutResult, ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError,
-    TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
+    Batch, BatchStore, ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent,
+    Key, KeyCount, KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix,
+    PrefixSnapshot, PutResult, ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged,
+    StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
@@ -217,7 +217,7 @@ impl ListableStore for LocalStore {
 }
 
 #[async_trait]
-impl TransactionalStore for LocalStore {
+impl BatchStore for LocalStore {
     async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         let attributes = content.attributes.clone();
         let value = stage::stage(&self.0, key, content).await?;
@@ -231,6 +231,13 @@ impl TransactionalStore for LocalStore {
         read::staged(&self.0, staged.key(), &value, range).await
     }
 
+    async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError> {
+        self.commit(batch.into_changes()).await
+    }
+}
+
+#[async_trait]
+impl TransactionalStore for LocalStore {
     async fn commit(&self, mut changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Change::validate(&changes)?;
         // The small values of a large commit go from memory to its file.

@@ -8,8 +8,8 @@ use super::{
     tools::{SIZES, assert_has, key, put},
 };
 use zarrd_store::{
-    AttributeFields, Attributes, Change, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField, MAX_METADATA_FIELDS,
-    MAX_METADATA_LEN, Payload, Precondition, ReadableStore, TransactionalStore, WriteableStore,
+    AttributeFields, Attributes, BatchStore, Change, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField,
+    MAX_METADATA_FIELDS, MAX_METADATA_LEN, Payload, Precondition, ReadableStore, TransactionalStore, WriteableStore,
 };
 
 /// Attributes with every field, of which some depend on a number.

@@ -11,7 +11,7 @@ pub(super) enum Need {
     Writes,
     /// Many keys can be changed together.
     CommitWrites,
-    /// Preconditions are checked atomically with the change.
+    /// Preconditions are checked atomically with the change, at least among the changes of one process, as a suite is.
     AtomicConditions,
     /// Erases can have the preconditions that sets can have.
     ConditionalErases,
@@ -29,7 +29,7 @@ impl Need {
             Self::CommitReads => guarantees.reads == Reads::Commit,
             Self::Writes => guarantees.writes != Writes::None,
             Self::CommitWrites => guarantees.writes == Writes::Commit,
-            Self::AtomicConditions => guarantees.conditions == Conditions::Atomic,
+            Self::AtomicConditions => matches!(guarantees.conditions, Conditions::Atomic | Conditions::ThisProcess),
             Self::ConditionalErases => guarantees.conditional_erase,
             Self::Listings => guarantees.listing == Listing::Sorted,
             Self::SharedNames => guarantees.shared_names,

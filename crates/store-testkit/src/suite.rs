@@ -98,6 +98,7 @@ macro_rules! conformance_checks {
             fresh write::a_reset_key_gets_a_new_version [Writes Listings];
             fresh write::erase_returns_whether_the_key_had_a_value [Writes Listings];
             fresh write::erase_prefix_erases_and_counts_the_keys_below [Writes Listings];
+            fresh write::erase_prefix_leaves_a_key_of_the_same_name [Writes Listings SharedNames];
             fresh write::erase_prefix_of_nothing_erases_nothing [Writes Listings];
             fresh write::erase_prefix_of_the_root_erases_all [Writes Listings];
             fresh write::a_new_store_is_writable [Writes Listings];

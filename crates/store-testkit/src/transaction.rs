@@ -12,8 +12,8 @@ use super::{
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
 };
 use zarrd_store::{
-    ByteRange, Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_PAGE_ENTRIES, MemoryStore, PageRequest,
-    Payload, Precondition, PutResult, StoreError, TransactionalStore, UploadError, Version,
+    BatchStore, ByteRange, Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_PAGE_ENTRIES, MemoryStore,
+    PageRequest, Payload, Precondition, PutResult, StoreError, TransactionalStore, UploadError, Version,
 };
 
 /// Stages a value and returns the change that sets it.

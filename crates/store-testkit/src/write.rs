@@ -42,23 +42,24 @@ pub(super) async fn a_reset_key_gets_a_new_version(store: impl Storage) {
 }
 
 pub(super) async fn erase_returns_whether_the_key_had_a_value(store: impl Storage) {
-    put_names(&store, &["a", "a/b"]).await;
+    put_names(&store, &["a", "b/c"]).await;
     assert!(!store.erase(&key("none"), Precondition::none()).await.unwrap());
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
     assert!(!store.erase(&key("a"), Precondition::none()).await.unwrap());
     assert_absent(&store, "a").await;
-    assert_eq!(get(&store, "a/b").await.as_deref(), Some(&b"a/b"[..]));
+    assert_eq!(get(&store, "b/c").await.as_deref(), Some(&b"b/c"[..]));
+    assert!(!store.erase(&key("b"), Precondition::none()).await.unwrap(), "a prefix has no value");
     assert!(!put_with_result(&store, "a", "again").await.replaced);
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
 }
 
 pub(super) async fn erase_prefix_erases_and_counts_the_keys_below(store: impl Storage) {
-    let above = ["fo", "foo", "foo-bar/x", "foo.zarr", "foo0", "foo2", "foo2/a", "foobar", "goo/foo/a", "FOO/a"];
-    let below = ["foo/a", "foo/b", "foo/b/c", "foo/b/d/e", "foo/foo/foo", "foo/ ", "foo/\u{10ffff}"];
+    let above = ["fo", "foo-bar/x", "foo.zarr", "foo0", "foo2/a", "foobar", "goo/foo/a", "FOO/a"];
+    let below = ["foo/a", "foo/b/c", "foo/b/d/e", "foo/bb", "foo/foo/foo", "foo/ ", "foo/\u{10ffff}"];
     put_names(&store, &above).await;
     put_names(&store, &below).await;
     assert_eq!(store.erase_prefix(&prefix("foo/b/")).await.unwrap(), KeyCount::exact(2));
-    assert_eq!(get(&store, "foo/b").await.as_deref(), Some(&b"foo/b"[..]));
+    assert_eq!(get(&store, "foo/bb").await.as_deref(), Some(&b"foo/bb"[..]));
     assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), KeyCount::exact(below.len() as u64 - 2));
     assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), KeyCount::exact(0));
     for erased in below {
@@ -72,6 +73,15 @@ pub(super) async fn erase_prefix_erases_and_counts_the_keys_below(store: impl St
     }
 }
 
+pub(super) async fn erase_prefix_leaves_a_key_of_the_same_name(store: impl Storage) {
+    put_names(&store, &["foo", "foo/a", "foo/b", "foo/b/c", "foo2", "foo2/a"]).await;
+    assert_eq!(store.erase_prefix(&prefix("foo/b/")).await.unwrap(), KeyCount::exact(1));
+    assert_eq!(get(&store, "foo/b").await.as_deref(), Some(&b"foo/b"[..]));
+    assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), KeyCount::exact(2));
+    assert_eq!(list_keys(&store, "").await, ["foo", "foo2", "foo2/a"]);
+    assert_eq!(get(&store, "foo").await.as_deref(), Some(&b"foo"[..]));
+}
+
 pub(super) async fn erase_prefix_of_nothing_erases_nothing(store: impl Storage) {
     assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(0));
     assert_eq!(store.erase_prefix(&prefix("none/")).await.unwrap(), KeyCount::exact(0));
@@ -83,7 +93,7 @@ pub(super) async fn erase_prefix_of_nothing_erases_nothing(store: impl Storage) 
 }
 
 pub(super) async fn erase_prefix_of_the_root_erases_all(store: impl Storage) {
-    let names = ["a", "a/b", "b/c/d", " ", "\u{10ffff}", "zarr.json"];
+    let names = ["a", "aa/b", "b/c/d", " ", "\u{10ffff}", "zarr.json"];
     put_names(&store, &names).await;
     assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(names.len() as u64));
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());

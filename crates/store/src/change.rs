@@ -26,7 +26,7 @@ pub enum Change {
         precondition: Precondition,
     },
     /// Sets a key to a value that is in memory. Many small values take much less memory than if they were staged; a
-    /// large one should be [staged](crate::TransactionalStore::stage).
+    /// large one should be [staged](crate::BatchStore::stage).
     Put {
         /// The key.
         key: Key,
@@ -190,23 +190,25 @@ impl Change {
     /// Rejects changes that cannot be committed to any store: too many, two of one key or intent, or a record of an
     /// intent that is too long. Implementations of [`TransactionalStore::commit`](crate::TransactionalStore::commit)
     /// call this first.
-    pub fn validate(changes: &[Self]) -> Result<(), StoreError> {
-        if changes.len() > MAX_COMMIT_CHANGES {
-            return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
+    pub fn validate<'c>(changes: impl IntoIterator<Item = &'c Self, IntoIter: Clone>) -> Result<(), StoreError> {
+        let changes = changes.into_iter();
+        let len = changes.clone().count();
+        if len > MAX_COMMIT_CHANGES {
+            return Err(StoreError::TooManyChanges { changes: len, limit: MAX_COMMIT_CHANGES });
         }
-        let mut named = HashSet::with_capacity(changes.len());
-        if let Some(key) = changes.iter().filter_map(Self::key).find(|key| !named.insert(*key)) {
+        let mut named = HashSet::with_capacity(len);
+        if let Some(key) = changes.clone().filter_map(Self::key).find(|key| !named.insert(*key)) {
             return Err(StoreError::DuplicateKey { key: key.clone() });
         }
         let mut intents = HashSet::new();
-        if let Some(id) = changes.iter().filter_map(Self::intent).find(|id| !intents.insert(*id)) {
+        if let Some(id) = changes.clone().filter_map(Self::intent).find(|id| !intents.insert(*id)) {
             return Err(IntentError::Duplicate { id }.into());
         }
         let too_long = |change: &Self| match change {
             Self::AddIntent { record, .. } => Some(record.len()).filter(|len| *len > MAX_INTENT_LEN),
             _ => None,
         };
-        match changes.iter().find_map(too_long) {
+        match changes.filter_map(too_long).next() {
             Some(len) => Err(IntentError::TooLong { len, limit: MAX_INTENT_LEN }.into()),
             None => Ok(()),
         }

@@ -30,6 +30,15 @@ pub enum StoreError {
         /// The first key below the prefix.
         key: Key,
     },
+    /// A key cannot have a value while another key or prefix exists, since the store has one name for both: as a file
+    /// system has for a file `a` and files below `a/`, and some have for `a` and `A`. Nothing was changed.
+    #[error("{key} cannot be changed while {existing} exists: the store has one name for both")]
+    NameConflict {
+        /// The key.
+        key: Key,
+        /// The key, or the prefix with a `/` at its end, that exists.
+        existing: String,
+    },
     /// A read asks for a range that contains no byte of the value.
     #[error("the range contains no byte of a value of {} bytes", meta.size)]
     RangeNotSatisfiable {
@@ -69,6 +78,18 @@ pub enum StoreError {
     /// A commit adds or removes an intent that it cannot.
     #[error(transparent)]
     Intent(#[from] IntentError),
+    /// A batch failed after some of its keys were changed, in a store that is written key by key.
+    #[error("{applied} of {of} keys were changed: {source}")]
+    PartlyApplied {
+        /// The number of keys that were changed.
+        applied: u64,
+        /// The number of keys that the batch changes.
+        of: u64,
+        /// The keys of chunks that were not changed, since their conditions did not hold.
+        conflicts: Vec<Key>,
+        /// The error of the first change that failed.
+        source: Box<StoreError>,
+    },
     /// A listing received a cursor that was not issued for it by this store.
     #[error("the cursor was not issued for this listing of this store")]
     InvalidCursor,

@@ -11,11 +11,12 @@
 //! | [`WriteableStore`] | `set`, `erase` and `erase_prefix`, each one commit |
 //! | [`ListableStore`] | `list`, `list_prefix` and `list_dir`, in pages |
 //! | [`SnapshotStore`] | read many keys in a `snapshot`, with the [`Guarantees`] that the store declares |
-//! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically |
+//! | [`BatchStore`] | `stage` values, `apply` many changes: in one commit, or key by key |
+//! | [`TransactionalStore`] | `commit` many changes atomically |
 //! | [`UploadStore`] | upload a value in parts, which every transactional store can |
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
-//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`CachedStore`] between the two caches for some seconds what
+//! listable, and [`Keyed`] makes it a [`SnapshotStore`], and a [`BatchStore`] if it can be written. [`CachedStore`] between the two caches for some seconds what
 //! was read. [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
 //!
 //! # Lifecycle of a value
@@ -49,6 +50,7 @@
 //! [`Cursor`]; code behind them relies on it.
 
 mod attributes;
+mod batch;
 mod cached_store;
 mod change;
 mod error;
@@ -89,6 +91,7 @@ pub use attributes::{
     AttributeFields, Attributes, AttributesError, Checksum, ChecksumAlgorithm, ChecksumKind, ContentField,
     MAX_CONTENT_FIELD_LEN, MAX_METADATA_FIELDS, MAX_METADATA_LEN, MAX_PARTS, UnknownAlgorithm,
 };
+pub use batch::Batch;
 pub use cached_store::CachedStore;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
@@ -113,8 +116,8 @@ pub use served::ServedStore;
 pub use stage::{put_or_stage, stage_put};
 pub use store_url::{StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 pub use traits::{
-    DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore, StatMany,
-    TransactionalStore, WriteableStore,
+    BatchStore, DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore,
+    StatMany, TransactionalStore, WriteableStore,
 };
 pub use turns::{KeyTurn, KeyTurns};
 pub use uploads::{

@@ -30,11 +30,11 @@ use self::{
     state::{Child, State, Stored, Value, first_below},
 };
 use crate::{
-    Attributes, ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult,
-    Guarantees, Intent, IntentError, IntentFilter, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind,
-    MAX_INTENTS, PageRequest, Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult, ReadableStore, RunId,
-    Scan, ScanPage, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Watermark,
-    WriteableStore, random::random,
+    Attributes, Batch, BatchStore, ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, CursorSigner, DirPage,
+    Entry, GetResult, Guarantees, Intent, IntentError, IntentFilter, IntentId, Key, KeyCount, KeyPage, ListableStore,
+    ListingKind, MAX_INTENTS, PageRequest, Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult,
+    ReadableStore, RunId, Scan, ScanPage, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
+    Watermark, WriteableStore, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -197,7 +197,7 @@ impl ListableStore for MemoryStore {
 }
 
 #[async_trait]
-impl TransactionalStore for MemoryStore {
+impl BatchStore for MemoryStore {
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         let staged = self.receive(key, payload).await?;
         let (size, attributes) = (staged.value.bytes.len() as u64, staged.value.attributes.clone());
@@ -213,6 +213,13 @@ impl TransactionalStore for MemoryStore {
         Ok(stream::iter(bytes.filter(|bytes| !bytes.is_empty()).map(Ok)).boxed())
     }
 
+    async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError> {
+        self.commit(batch.into_changes()).await
+    }
+}
+
+#[async_trait]
+impl TransactionalStore for MemoryStore {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Change::validate(&changes)?;
         let mut prepared = Vec::with_capacity(changes.len());

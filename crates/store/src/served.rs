@@ -2,21 +2,28 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use crate::{SnapshotStore, StoreError, TransactionalStore};
+use crate::{BatchStore, SnapshotStore, StoreError, TransactionalStore};
 
-/// A store that is served: any [`SnapshotStore`] can be read, and a [`TransactionalStore`] can be written as well.
-/// Clones share one store.
+/// A store that is served: any [`SnapshotStore`] can be read, a [`BatchStore`] can be written as well, and a
+/// [`TransactionalStore`] in commits. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct ServedStore {
     reads: Arc<dyn SnapshotStore>,
     /// The same store; `None` if it is served for reading only.
-    writes: Option<Arc<dyn TransactionalStore>>,
+    writes: Option<Arc<dyn BatchStore>>,
+    /// The same store; `None` if it has no commits, or is served for reading only.
+    commits: Option<Arc<dyn TransactionalStore>>,
 }
 
 impl ServedStore {
     /// A store that is served for reading only: every change of it fails with [`StoreError::Unsupported`].
     pub fn read_only(store: Arc<dyn SnapshotStore>) -> Self {
-        Self { reads: store, writes: None }
+        Self { reads: store, writes: None, commits: None }
+    }
+
+    /// A store that is written key by key: what needs a commit of several keys fails with [`StoreError::Unsupported`].
+    pub fn key_by_key(store: Arc<dyn BatchStore>) -> Self {
+        Self { reads: store.clone(), writes: Some(store), commits: None }
     }
 
     /// The store, for reading.
@@ -25,8 +32,14 @@ impl ServedStore {
     }
 
     /// The store, for writing. Fails with [`StoreError::Unsupported`] if it cannot be written.
-    pub fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+    pub fn writes(&self) -> Result<&Arc<dyn BatchStore>, StoreError> {
         self.writes.as_ref().ok_or(StoreError::Unsupported { what: "changes" })
+    }
+
+    /// The store, for writing in commits. Fails with [`StoreError::Unsupported`] if it has none.
+    pub fn commits(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+        self.writes()?;
+        self.commits.as_ref().ok_or(StoreError::Unsupported { what: "this change: it is written key by key" })
     }
 
     /// True if the store can be written.
@@ -44,14 +57,21 @@ impl Deref for ServedStore {
     }
 }
 
+/// A store that is served for reading only.
+impl From<Arc<dyn SnapshotStore>> for ServedStore {
+    fn from(store: Arc<dyn SnapshotStore>) -> Self {
+        Self::read_only(store)
+    }
+}
+
 impl From<Arc<dyn TransactionalStore>> for ServedStore {
     fn from(store: Arc<dyn TransactionalStore>) -> Self {
-        Self { reads: store.clone(), writes: Some(store) }
+        Self { reads: store.clone(), writes: Some(store.clone()), commits: Some(store) }
     }
 }
 
 impl<S: TransactionalStore + 'static> From<Arc<S>> for ServedStore {
     fn from(store: Arc<S>) -> Self {
-        Self { reads: store.clone(), writes: Some(store) }
+        Self { reads: store.clone(), writes: Some(store.clone()), commits: Some(store) }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, MetadataCache, PageRequest, Prefix, ReadableStore,
-    Scan, ScanPage, StoreError, ValueMeta, Version,
+    ByteRange, DirPage, GetResult, Key, KeyCount, KeyPage, ListableStore, MetadataCache, PageRequest, Payload,
+    Precondition, Prefix, PutResult, ReadableStore, Scan, ScanPage, StoreError, ValueMeta, Version, WriteableStore,
 };
 
 #[async_trait]
@@ -49,5 +49,24 @@ impl<S: ListableStore + ?Sized> ListableStore for Arc<S> {
 
     async fn list(&self, page: PageRequest) -> Result<KeyPage, StoreError> {
         (**self).list(page).await
+    }
+}
+
+#[async_trait]
+impl<S: WriteableStore + ?Sized> WriteableStore for Arc<S> {
+    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
+        (**self).set(key, payload, precondition).await
+    }
+
+    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
+        (**self).erase(key, precondition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
+        (**self).erase_prefix(prefix).await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        (**self).check_writable().await
     }
 }

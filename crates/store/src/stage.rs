@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::{Attributes, Change, Key, Payload, Precondition, StoreError, TransactionalStore};
+use crate::{Attributes, BatchStore, Change, Key, Payload, Precondition, StoreError};
 
 /// Stages the value of a [`Change::Put`], which becomes a [`Change::Set`]. Other changes stay as they are.
-pub async fn stage_put(store: &dyn TransactionalStore, change: &mut Change) -> Result<(), StoreError> {
+pub async fn stage_put(store: &(impl BatchStore + ?Sized), change: &mut Change) -> Result<(), StoreError> {
     if let Change::Put { key, value, precondition } = change {
         let staged = store.stage(key, std::mem::take(value).into()).await?;
         *change = Change::Set { staged, precondition: std::mem::take(precondition) };
@@ -16,7 +16,7 @@ pub async fn stage_put(store: &dyn TransactionalStore, change: &mut Change) -> R
 /// The change that sets a key to a small value: a [`Change::Put`], or the [`Change::Set`] of a staged value if it has
 /// attributes, which a put has not.
 pub async fn put_or_stage(
-    store: &dyn TransactionalStore,
+    store: &(impl BatchStore + ?Sized),
     key: &Key,
     value: Bytes,
     attributes: Attributes,

@@ -12,8 +12,8 @@ use std::{
 use async_trait::async_trait;
 
 use crate::{
-    BoxError, CachedStore, Consolidated, Guarantees, Keyed, ListableStore, ReadableStore, Recheck, RecheckError,
-    SnapshotStore,
+    BatchStore, BoxError, CachedStore, Consolidated, Guarantees, Keyed, ListableStore, ReadableStore, Recheck,
+    RecheckError, ServedStore, SnapshotStore, WriteableStore,
 };
 
 /// A kind of stores with data that other programs write.
@@ -35,6 +35,18 @@ pub trait StoreUrl: fmt::Debug + fmt::Display + Send + Sync {
     ///
     /// Files of a directory that are `private` are not read.
     async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError>;
+
+    /// Opens the store to be served: for writing too, if the URL says so.
+    ///
+    /// By default it is opened for reading.
+    async fn open_to_serve(&self, private: &[PathBuf]) -> Result<ServedStore, BoxError> {
+        self.open(private).await.map(ServedStore::read_only)
+    }
+
+    /// True if the URL says that the store is served for writing too.
+    fn is_written(&self) -> bool {
+        false
+    }
 
     /// The directory of the store, if it is one of this machine.
     fn directory(&self) -> Option<&Path> {
@@ -87,10 +99,10 @@ impl UrlOptions {
     }
 
     /// Renders the options of a URL, `own` ones of its kind first, without those that it has by default.
-    pub fn render(self, own: impl IntoIterator<Item = Option<&'static str>>, default: Recheck) -> String {
+    pub fn render<T: Into<String>>(self, own: impl IntoIterator<Item = Option<T>>, default: Recheck) -> String {
         let recheck = (self.recheck != default).then(|| format!("recheck={}", self.recheck));
         let consolidated = (self.consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
-        let own = own.into_iter().flatten().map(str::to_owned);
+        let own = own.into_iter().flatten().map(Into::into);
         own.chain(recheck).chain(consolidated).collect::<Vec<_>>().join("&")
     }
 
@@ -100,10 +112,27 @@ impl UrlOptions {
         store: S,
         guarantees: Guarantees,
     ) -> Arc<dyn SnapshotStore> {
+        Arc::new(self.keyed(store, guarantees))
+    }
+
+    /// A store that is written key by key, whose metadata are cached as these options say.
+    pub fn cached_writes<S: ReadableStore + ListableStore + WriteableStore + 'static>(
+        self,
+        store: S,
+        guarantees: Guarantees,
+    ) -> Arc<dyn BatchStore> {
+        Arc::new(self.keyed(store, guarantees))
+    }
+
+    fn keyed<S: ReadableStore + ListableStore + 'static>(
+        self,
+        store: S,
+        guarantees: Guarantees,
+    ) -> Keyed<CachedStore<S>> {
         let guarantees = Guarantees { consolidated: self.consolidated, ..guarantees };
         let store = CachedStore::new(store, self.recheck);
         let guarantees = store.guarantees(guarantees);
-        Arc::new(Keyed::new(store, guarantees))
+        Keyed::new(store, guarantees)
     }
 }
 

@@ -18,9 +18,9 @@ use futures::{
 use tokio::time::Instant;
 
 use crate::{
-    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads, RunId,
-    Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark,
+    Batch, ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key,
+    KeyCount, KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads,
+    RunId, Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -246,14 +246,12 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
     }
 }
 
-/// Changes many keys in one commit, and reads many keys as of one commit.
+/// Changes many keys: in one commit, or else key by key.
 ///
-/// Its guarantees are those of [`Guarantees::COMMITS`], except that a store may leave values unchecked: in particular,
-/// its [watermark](SnapshotStore::watermark) is never `None`. Of several stores that are shown as one, this is true
-/// below each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
-/// [`StoreError::Unsupported`], and changes nothing.
+/// Every [`TransactionalStore`] is one, and so is [`Keyed`](crate::Keyed) of a store that can
+/// be written.
 #[async_trait]
-pub trait TransactionalStore: SnapshotStore + WriteableStore {
+pub trait BatchStore: SnapshotStore + WriteableStore {
     /// Writes a value for `key` without making it visible. Fails like [`WriteableStore::set`].
     ///
     /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is
@@ -266,6 +264,38 @@ pub trait TransactionalStore: SnapshotStore + WriteableStore {
     /// Fails with [`StoreError::InvalidStaged`] if another store staged the value, or if it was committed.
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError>;
 
+    /// Makes the changes of a batch: where keys change in [commits](crate::Writes::Commit), as one commit of all of them; where
+    /// each key changes by itself, one after the other.
+    ///
+    /// - Outcomes are in the order of the documents, and then of the chunks.
+    ///
+    /// Where each key changes by itself ([`Writes::Key`](crate::Writes::Key)):
+    ///
+    /// - The conditions of checks are looked at first, and those of documents too if there is more than one change. If
+    ///   one does not hold, nothing is changed.
+    /// - Then the chunks are changed, several at a time. A chunk whose condition does not hold keeps its value, and the
+    ///   others are changed nevertheless.
+    /// - If all of them are, the documents are changed in their order.
+    /// - Finally the checks are looked at again. So all of it was done while they held, or the batch fails.
+    /// - A batch that has begun is finished even if the future is dropped.
+    /// - Conditions hold as [`Guarantees::conditions`] says. Those that the store does not
+    ///   have fail with [`StoreError::Unsupported`] before anything is changed, as do intents, since there are none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TransactionalStore::commit`], with nothing changed; and
+    /// [`StoreError::PartlyApplied`] if some keys were changed before the batch failed.
+    async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError>;
+}
+
+/// Changes many keys in one commit, and reads many keys as of one commit.
+///
+/// Its guarantees are those of [`Guarantees::COMMITS`], except that a store may leave values unchecked: in particular,
+/// its [watermark](SnapshotStore::watermark) is never `None`. Of several stores that are shown as one, this is true
+/// below each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
+/// [`StoreError::Unsupported`], and changes nothing.
+#[async_trait]
+pub trait TransactionalStore: BatchStore {
     /// Makes all changes visible and durable together, or none of them.
     ///
     /// - Outcomes are in the order of the changes. They describe the state before the commit: a set or an erase reports
@@ -437,6 +467,12 @@ pub type StatMany<'a> = Either<Ready<Result<(), StoreError>>, BoxFuture<'a, Resu
 impl fmt::Debug for dyn SnapshotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SnapshotStore").field(&self.guarantees()).finish()
+    }
+}
+
+impl fmt::Debug for dyn BatchStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BatchStore").field(&self.guarantees()).finish()
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Payload {
 
 /// A value that is stored but not visible. Dropping its last clone discards it.
 ///
-/// [`TransactionalStore::stage`](crate::TransactionalStore::stage) returns it for one key. It can be committed once,
+/// [`BatchStore::stage`](crate::BatchStore::stage) returns it for one key. It can be committed once,
 /// for that key and to that store. A commit that fails leaves it unchanged, so that a clone can be committed again.
 #[derive(Clone)]
 pub struct Staged {
@@ -111,6 +111,12 @@ impl Staged {
     #[must_use]
     pub fn with_attributes(self, attributes: Attributes) -> Self {
         Self { attributes, ..self }
+    }
+
+    /// The same value by the key that a store has which shows the one that staged it.
+    #[must_use]
+    pub fn with_key(self, key: Key) -> Self {
+        Self { key, ..self }
     }
 
     /// The attributes that the value gets: by default the attributes of its payload.

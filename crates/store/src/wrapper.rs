@@ -5,15 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore,
-    RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
-    WaitTimes, Watermark, WriteableStore,
+    Batch, BatchStore, ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent,
+    Key, KeyCount, KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult,
+    ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore,
+    ValueMeta, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
 ///
-/// A type that implements this trait has all five store traits. Only [`inner`](Self::inner) is required. Each operation
+/// A type that implements this trait has all six store traits. Only [`inner`](Self::inner) is required. Each operation
 /// first calls [`before`](Self::before), which can observe it, delay it or fail it, and then the method of the same
 /// name, which calls the wrapped store unless it is overridden. An override reaches the wrapped store through `inner`.
 ///
@@ -113,17 +113,17 @@ pub trait StoreWrapper: Send + Sync {
         self.inner().scan(scan).await
     }
 
-    /// Implements [`TransactionalStore::stage`].
+    /// Implements [`BatchStore::stage`].
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.inner().stage(key, payload).await
     }
 
-    /// Implements [`TransactionalStore::read_staged`].
+    /// Implements [`BatchStore::read_staged`].
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
         self.inner().read_staged(staged, range).await
     }
 
-    /// Implements [`TransactionalStore::commit`].
+    /// Implements [`TransactionalStore::commit`], and so [`BatchStore::apply`].
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         self.inner().commit(changes).await
     }
@@ -185,9 +185,9 @@ pub enum Operation<'o> {
     ListDir(&'o Prefix),
     /// [`ListableStore::scan`].
     Scan(&'o Scan),
-    /// [`TransactionalStore::stage`].
+    /// [`BatchStore::stage`].
     Stage(&'o Key),
-    /// [`TransactionalStore::read_staged`] of a value that was staged for this key.
+    /// [`BatchStore::read_staged`] of a value that was staged for this key.
     ReadStaged(&'o Key),
     /// [`TransactionalStore::commit`].
     Commit,
@@ -320,7 +320,7 @@ impl<W: StoreWrapper> SnapshotStore for W {
 }
 
 #[async_trait]
-impl<W: StoreWrapper> TransactionalStore for W {
+impl<W: StoreWrapper> BatchStore for W {
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.before(Operation::Stage(key)).await?;
         StoreWrapper::stage(self, key, payload).await
@@ -331,6 +331,13 @@ impl<W: StoreWrapper> TransactionalStore for W {
         StoreWrapper::read_staged(self, staged, range).await
     }
 
+    async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError> {
+        TransactionalStore::commit(self, batch.into_changes()).await
+    }
+}
+
+#[async_trait]
+impl<W: StoreWrapper> TransactionalStore for W {
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         self.before(Operation::Commit).await?;
         StoreWrapper::commit(self, changes).await

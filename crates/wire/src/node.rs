@@ -7,6 +7,9 @@ use std::{collections::BTreeMap, io};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use zarrd_meta::{Dialect, NodePath, PathError, json::Json, ome::Image};
 use zarrd_operations::{AppendReport, LinkTarget};
+use zarrd_store::Scanned;
+
+use crate::listing::ValueInfo;
 
 /// The properties of a node besides its ZOM. The answer to `include=source` has the ZOM as its `node`; with `flat` the
 /// document of every node, by path.
@@ -25,6 +28,10 @@ pub struct Source {
     /// server does not report them.
     #[serde(default)]
     pub broken: Vec<BrokenNode>,
+    /// The paths of mounts below it whose members are unknown, since their stores have no listings. Empty if the server
+    /// does not report them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlisted: Vec<String>,
     /// The paths of the arrays in the ZOM whose stored elements are packed, or some of them missing: functions of them
     /// need `decode`. Empty if the server does not report them.
     #[serde(default)]
@@ -33,6 +40,9 @@ pub struct Source {
     pub losses: Vec<Loss>,
     /// The links of its extensions.
     pub links: Vec<Link>,
+    /// What is directly below the group and belongs to no node, of a page of members; absent if it was not requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<FileEntry>>,
     /// The image of OME-Zarr that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
@@ -56,6 +66,26 @@ impl Source {
         let members = members.iter().map(|member| (member.quoted_name(), &member.value));
         let source = serde_json::from_slice(Json::from_members(members).as_bytes()).ok()?;
         Some((source, answer.get("node")?))
+    }
+}
+
+/// A key or prefix directly below a group that belongs to no node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// The whole key, or the whole prefix with its `/`.
+    pub key: String,
+    /// The metadata of the value of a key; a prefix has none.
+    #[serde(flatten)]
+    pub value: Option<ValueInfo>,
+}
+
+impl FileEntry {
+    /// The JSON form of an entry of a listing.
+    pub fn new(entry: &Scanned) -> Self {
+        match entry {
+            Scanned::Key(entry) => Self { key: entry.key.to_string(), value: Some(ValueInfo::of(entry)) },
+            Scanned::Prefix(prefix) => Self { key: prefix.to_string(), value: None },
+        }
     }
 }
 
@@ -289,9 +319,14 @@ mod tests {
             "dialect": "draft", "path": "/a", "implicit": false,
             "other_dialects": [{"path": "/a/b", "dialect": "v2"}],
             "broken": [{"path": "/a/c", "dialect": "v3", "problem": {"key": "a/c/zarr.json", "reason": "is empty"}}],
+            "unlisted": ["/web"],
             "undecoded": ["/a/t"],
             "losses": [{"path": "/a", "pointer": "/order", "property": "the order"}],
             "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "resolved": "missing"}],
+            "files": [
+                {"key": "a/README.md", "size": 3, "etag": "\"0\"", "modified": "2026-11-21T06:28:08.123Z"},
+                {"key": "a/figures/"},
+            ],
             "image": {
                 "axes": [{"name": "c", "type": "channel", "unit": null}],
                 "levels": [{"path": "0", "scale": [0.5], "translation": []}],

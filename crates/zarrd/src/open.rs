@@ -30,7 +30,7 @@ pub(crate) enum ServedStore {
     /// A store in memory.
     Memory(MemoryStore),
     /// A store that other programs write.
-    Foreign(Arc<dyn SnapshotStore>),
+    Foreign(zarrd_store::ServedStore),
 }
 
 /// The stores to be served: one at the root, and others below names.
@@ -265,7 +265,8 @@ pub(crate) fn connect(server: &ServerEndpoint) -> Result<HttpStore, OpenStoreErr
 }
 
 impl ServedStore {
-    /// Opens a store. With write access, it is created if it does not exist.
+    /// Opens a store. With write access, it is created if it does not exist; one that other programs write has to exist,
+    /// and its URL says whether it is written.
     /// Files of a directory that are `private` are not served.
     pub(crate) async fn open(
         location: &Location,
@@ -276,7 +277,13 @@ impl ServedStore {
         const IN_USE: &str = "a store can be opened by one process only";
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
-            (Location::Foreign(url), _) => open_foreign(url, private).await.map(Self::Foreign),
+            (Location::Foreign(url), Access::ReadOnly) => {
+                open_foreign(url, private).await.map(zarrd_store::ServedStore::read_only).map(Self::Foreign)
+            }
+            (Location::Foreign(url), Access::ReadWrite) => {
+                let opened = url.open_to_serve(private).await.map(Self::Foreign);
+                opened.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
+            }
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
@@ -287,7 +294,7 @@ impl ServedStore {
         match self {
             Self::Local(store) => Arc::new(store.clone()).into(),
             Self::Memory(store) => Arc::new(store.clone()).into(),
-            Self::Foreign(store) => zarrd_store::ServedStore::read_only(Arc::clone(store)),
+            Self::Foreign(store) => store.clone(),
         }
     }
 
@@ -301,19 +308,21 @@ impl ServedStore {
 }
 
 impl ServedStores {
-    /// Opens the stores: that at the root as [`ServedStore::open`] does, and the others for reading.
+    /// Opens the stores: that at the root, and mounts that other programs write, as [`ServedStore::open`] does, and other
+    /// mounts for reading.
     pub(crate) async fn open(
         root: &Location,
         access: Access,
         limits: WriteLimits,
-        (mounts, private): (&[Mount], &[PathBuf]),
+        (mounts, mount_access, private): (&[Mount], Access, &[PathBuf]),
     ) -> Result<Self, OpenStoreError> {
         let names = mounts.iter().map(|mount| format!("\n{mount}"));
         let identity = format!("{root}{}", names.collect::<String>());
         let root = ServedStore::open(root, access, limits, private).await?;
         let mut stores = Self { identity, root, mounts: BTreeMap::new() };
         for Mount { name, store } in mounts {
-            match ServedStore::open(store, Access::ReadOnly, limits, private).await {
+            let access = if store.is_foreign() { mount_access } else { Access::ReadOnly };
+            match ServedStore::open(store, access, limits, private).await {
                 Ok(store) => drop(stores.mounts.insert(name.clone(), store)),
                 Err(error) => {
                     // The error of opening is the one to report.
@@ -331,8 +340,12 @@ impl ServedStores {
         if self.mounts.is_empty() {
             return root;
         }
-        let reads = |store: &ServedStore| -> Arc<dyn SnapshotStore> { store.shared().reads().clone() };
-        let mounts = self.mounts.iter().map(|(name, store)| (name.clone(), reads(store)));
+        // Stores of zarrd itself are mounted for reading.
+        let served = |store: &ServedStore| match store {
+            ServedStore::Foreign(store) => store.clone(),
+            store => zarrd_store::ServedStore::read_only(store.shared().reads().clone()),
+        };
+        let mounts = self.mounts.iter().map(|(name, store)| (name.clone(), served(store)));
         Mounts::new(&self.identity, root, mounts.collect()).served()
     }
 

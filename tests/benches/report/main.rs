@@ -4,8 +4,8 @@
 //! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
 //! ```
 //!
-//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes`, `start` and `buckets`, by default all of them, and `churn`,
-//! `compute`, `page` and `stores`, which only run if they are named. The report goes to stdout, progress to stderr.
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes`, `start` and `buckets`, by default all of them, and `askers`,
+//! `churn`, `compute`, `page` and `stores`, which only run if they are named. The report goes to stdout, progress to stderr.
 //! `--write` replaces the generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of
 //! everything, to test the benchmark itself. zarrd is built first if necessary. Python clients get an environment below
 //! `target/`; the tables name peers that are not installed. Data for the measurements is stored below `target/` and
@@ -21,6 +21,7 @@
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
 
+mod askers;
 mod buckets;
 mod chunks;
 mod churn;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
             "compute" => compute::run(&bench),
             "page" => page::run(&bench),
             "stores" => stores::run(&bench),
+            "askers" => askers::run(&bench),
             other => panic!("no section {other}"),
         }));
         eprintln!("{name}: done after {} s", begin.elapsed().as_secs());

@@ -5,7 +5,7 @@ use std::{cell::RefCell, fs, path::PathBuf, time::Instant};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use zarrd_store::{Change, Key, Payload, Precondition, TransactionalStore};
+use zarrd_store::{BatchStore, Change, Key, Payload, Precondition, TransactionalStore};
 use zarrd_store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     benchmark::comparison::{Comparison, Contestant, Turn},

@@ -8,7 +8,7 @@ use zarrd_store_local::IndexKind;
 const SECTIONS: [&str; 7] = ["chunks", "planes", "points", "ingest", "nodes", "start", "buckets"];
 
 /// Sections that are not part of a report.
-const SEPARATE_SECTIONS: [&str; 4] = ["churn", "compute", "page", "stores"];
+const SEPARATE_SECTIONS: [&str; 5] = ["askers", "churn", "compute", "page", "stores"];
 
 /// The options of a run.
 pub(crate) struct Options {

@@ -60,9 +60,14 @@ impl Site {
     }
 }
 
-/// The number of copies that are made beside writers; `ZARRD_BACKUP_ROUNDS` takes more.
-fn rounds() -> usize {
-    std::env::var("ZARRD_BACKUP_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap())
+/// The number of copies that are made of one store: writers go on adding keys, which are compared each time.
+const MAX_ROUNDS_OF_A_STORE: usize = 20;
+
+/// The numbers of copies that are made beside writers, of one store after the other: 4 of a single one, or as many as
+/// `ZARRD_BACKUP_ROUNDS` says.
+fn rounds_of_stores() -> impl Iterator<Item = usize> {
+    let all: usize = std::env::var("ZARRD_BACKUP_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap());
+    (0..all).step_by(MAX_ROUNDS_OF_A_STORE).map(move |done| MAX_ROUNDS_OF_A_STORE.min(all - done))
 }
 
 fn large(number: usize) -> Vec<u8> {
@@ -176,6 +181,9 @@ impl Writers {
     }
 }
 
+/// The number of keys that a listing is requested of, more than writers add.
+const MAX_KEYS: usize = 10_000;
+
 /// Asserts that a server has what the writers' one had at one commit, at the earliest when `acknowledged` was.
 async fn is_of_one_commit(server: &Server, [rows, number]: [u32; 2]) {
     let grown: Value = serde_json::from_str(&text(server, "/array/grow?format=json").await.unwrap()).unwrap();
@@ -189,8 +197,9 @@ async fn is_of_one_commit(server: &Server, [rows, number]: [u32; 2]) {
     assert!(same.as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap()).all(|one| one == first), "{same}");
     let counter = text(server, "/store/counter").await.unwrap();
     let listed: Value =
-        serde_json::from_str(&text(server, "/store/seq/?list=keys&limit=10000").await.unwrap()).unwrap();
+        serde_json::from_str(&text(server, &format!("/store/seq/?list=keys&limit={MAX_KEYS}")).await.unwrap()).unwrap();
     let keys = listed["keys"].as_array().unwrap().len();
+    assert!(keys < MAX_KEYS);
     assert!(keys >= number as usize, "{keys} keys of {number} that were acknowledged");
     for number in 0..keys {
         let value = text(server, &format!("/store/seq/{number}")).await;
@@ -208,30 +217,42 @@ async fn is_of_one_commit(server: &Server, [rows, number]: [u32; 2]) {
 #[tokio::test]
 async fn backups_beside_writers_are_of_one_commit() {
     for (kind, other) in [("sled", "redb"), ("redb", "sled")] {
-        let site = Site::new();
-        let server = Launch::of(format_args!("{kind}:{}", site.text("data"))).start();
-        let writers = Writers::start(&server).await;
-        for round in 0..rounds() {
-            tokio::time::sleep(Duration::from_millis(150)).await;
-            let acknowledged = writers.acknowledged();
-            let taken = site.back_up(&server, &["--keep", "2"]);
-            assert_eq!(taken.code, Some(0), "{taken:?}");
-            let restored = site.restore(if round % 2 == 0 { kind } else { other });
-            is_of_one_commit(&restored, acknowledged).await;
+        for rounds in rounds_of_stores() {
+            back_up_beside_writers(kind, other, rounds).await;
         }
-        writers.stop().await;
-        let listed = zarrd_with(["restore", &site.text("backup"), "--list"]).stdout;
-        assert_eq!(listed.lines().count(), 2, "{listed}");
-        server.stop();
     }
+}
+
+async fn back_up_beside_writers(kind: &str, other: &str, rounds: usize) {
+    let site = Site::new();
+    let server = Launch::of(format_args!("{kind}:{}", site.text("data"))).start();
+    let writers = Writers::start(&server).await;
+    for round in 0..rounds {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let acknowledged = writers.acknowledged();
+        let taken = site.back_up(&server, &["--keep", "2"]);
+        assert_eq!(taken.code, Some(0), "{taken:?}");
+        let restored = site.restore(if round % 2 == 0 { kind } else { other });
+        is_of_one_commit(&restored, acknowledged).await;
+    }
+    writers.stop().await;
+    let listed = zarrd_with(["restore", &site.text("backup"), "--list"]).stdout;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    server.stop();
 }
 
 #[tokio::test]
 async fn exports_and_imports_beside_writers_are_of_one_commit() {
+    for rounds in rounds_of_stores() {
+        copy_beside_writers(rounds).await;
+    }
+}
+
+async fn copy_beside_writers(rounds: usize) {
     let site = Site::new();
     let server = Launch::sled(&site.path("data")).start();
     let writers = Writers::start(&server).await;
-    for round in 0..rounds() {
+    for round in 0..rounds {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let acknowledged = writers.acknowledged();
         let to = site.text(&format!("copy-{round}"));

@@ -7,7 +7,7 @@ use http::{
     header::{ETAG, IF_NONE_MATCH},
 };
 use zarrd_tests::{problem::assert_problem, python::python_with_clients, sample::Sample, server::Launch, site::Site};
-use zarrd_wire::{problem::ProblemType, routes::encode};
+use zarrd_wire::{health::Readiness, listing::KeyListing, problem::ProblemType, routes::encode};
 
 /// The number of its groups with consolidated metadata.
 const CONSOLIDATED: usize = 2;
@@ -43,10 +43,18 @@ async fn web_servers_and_other_zarrds_are_served_like_a_store() {
             assert_eq!(found.0, StatusCode::OK, "{path}");
             assert!(found == embedded.server.answer(&format!("/node/lab/{path}?depth=all")).await, "{path}");
         }
-        assert_problem(server.get("/store/").await, ProblemType::Unsupported).await;
         assert_problem(server.get("/store/none").await, ProblemType::NoSuchKey).await;
         assert_problem(server.get("/node/none").await, ProblemType::NoSuchNode).await;
     }
+    let [site, zarrd] = &foreign;
+    assert_problem(site.get("/store/").await, ProblemType::Unsupported).await;
+    // Another zarrd is recognized and listed.
+    let listed = zarrd.get("/store/?list=keys&limit=3").await.json::<KeyListing>().await.unwrap();
+    let original = embedded.server.get("/store/lab/?list=keys&limit=3").await.json::<KeyListing>().await.unwrap();
+    let below: Vec<_> = original.keys.iter().filter_map(|key| key.strip_prefix("lab/")).collect();
+    assert_eq!((listed.keys.iter().map(String::as_str).collect::<Vec<_>>(), below.len()), (below, 3));
+    let tree = zarrd.answer("/node/?depth=all").await;
+    assert!(tree == embedded.server.answer("/node/lab?depth=all").await, "{tree:?}");
 }
 
 #[tokio::test]
@@ -75,11 +83,22 @@ async fn files_that_change_are_served_as_they_are() {
 #[test]
 fn web_servers_that_cannot_be_read_are_not_served() {
     for (url, reason) in [
-        ("http://127.0.0.1:1/lab", "no connection could be established"),
         ("http://ada:secret@127.0.0.1:1/", "no credentials"),
         ("http://127.0.0.1:1/?token=secret", "versions=last-modified"),
     ] {
         let ended = Launch::of(url).start_expecting_failure();
         assert!(ended.stderr.contains(reason), "{ended:?}");
     }
+}
+
+#[tokio::test]
+async fn servers_start_although_a_web_server_does_not_answer() {
+    let server = Launch::of("memory:").arg("--mount").arg("web=http://127.0.0.1:1/lab").start();
+    let ready = server.get("/readyz").await.json::<Readiness>().await.unwrap();
+    let reachable: Vec<_> = ready.guarantees.iter().map(|of| (of.name.as_deref(), of.reachable)).collect();
+    assert_eq!(reachable, [(None, None), (Some("web"), Some(false))]);
+    assert_problem(server.get("/store/web/zarr.json").await, ProblemType::StoreUnavailable).await;
+    let root = Launch::of("http://127.0.0.1:1/lab").start();
+    assert_problem(root.get("/readyz").await, ProblemType::StoreUnavailable).await;
+    assert_eq!(root.get("/healthz").await.status(), StatusCode::OK);
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use zarrd_store::{Change, IntentId, Key, Precondition, TransactionalStore};
+use zarrd_store::{BatchStore, Change, IntentId, Key, Precondition, TransactionalStore};
 use zarrd_store_local::{Access, IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},

@@ -70,3 +70,4 @@ mod token_rotation;
 mod unmodified_clients;
 mod webdav;
 mod written_buckets;
+mod written_directory;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use zarrd_store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
+use zarrd_store::{BatchStore, Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
 use zarrd_store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},

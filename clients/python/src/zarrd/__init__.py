@@ -13,6 +13,7 @@ from ._array import Array, Selection
 from ._errors import (
     ConflictError,
     ConnectionFailed,
+    DamagedError,
     ForbiddenError,
     InvalidRequestError,
     NotFoundError,
@@ -38,6 +39,7 @@ __all__ = [
     "Array",
     "ConflictError",
     "ConnectionFailed",
+    "DamagedError",
     "ForbiddenError",
     "Group",
     "InvalidRequestError",

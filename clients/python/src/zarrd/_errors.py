@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "ConflictError",
     "ConnectionFailed",
+    "DamagedError",
     "ForbiddenError",
     "InvalidRequestError",
     "NotFoundError",
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 PROBLEM_PREFIX = "https://zarrd.dev/problems/"
+DAMAGED = "corrupt-value"
+"""The type of the problem of a value that is damaged."""
 
 
 class ZarrdError(Exception):
@@ -93,6 +96,13 @@ class UnavailableError(ZarrdError):
     """The server is busy, full or shutting down (429, 503, 504, 507), and stayed so until the deadline."""
 
 
+class DamagedError(ZarrdError):
+    """What is stored at a key is damaged, so the server does not serve it (500); `key` is the key.
+
+    It is no `OSError`, which programs take for a missing value, in whose place they would return the fill value.
+    """
+
+
 class ConnectionFailed(ZarrdError, ConnectionError):
     """The server did not answer. Whether a change was made is unknown if the request had been sent."""
 
@@ -133,6 +143,12 @@ _HINTS = {
 }
 
 
+def damaged(key: str) -> DamagedError:
+    """The error for a key whose record is damaged, as listings mark it."""
+    problem = {"type": PROBLEM_PREFIX + DAMAGED, "title": "Stored value is damaged", "status": 500, "key": key}
+    return DamagedError(f"what is stored at {key!r} is damaged", status=500, problem=problem)
+
+
 def error_from_problem(problem: Mapping[str, Any], status: int, *, had_token: bool = False) -> ZarrdError:
     """The exception for a problem document. Its text is the document's `detail`, and what can be done about it."""
     detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")
@@ -147,5 +163,10 @@ def error_from_problem(problem: Mapping[str, Any], status: int, *, had_token: bo
         detail += f"; this selection fits: {problem['smaller']}"
     if "nearest" in problem and "nearest" not in detail:
         detail += f"; the nearest label is {problem['nearest']}"
+    if name == DAMAGED:
+        key = problem.get("key")
+        if key is not None and str(key) not in detail:
+            detail += f"; the key is {key}"
+        return DamagedError(detail, status=status, problem=problem)
     kind = _BY_STATUS.get(status, ZarrdError)
     return kind(detail, status=status, problem=problem)

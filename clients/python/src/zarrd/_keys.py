@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ._errors import NotFoundError
-from ._http import JSON, Connection
+from ._errors import NotFoundError, ZarrdError
+from ._http import JSON, Connection, Response
 
 PAGE = 10_000
 """The keys of a listing that one request returns."""
@@ -16,12 +16,16 @@ PAGE = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """A key of a listing, relative to the root of the server, with its size in bytes; None for a prefix."""
+    """A key of a listing, relative to the root of the server, with its size in bytes; None for a prefix.
+
+    If what is stored at the key is `damaged`, nothing else is known of it, and the size is 0.
+    """
 
     key: str
     size: int | None
     etag: str | None = None
     modified: str | None = None
+    damaged: bool = False
 
 
 def byte_range(start: int, end: int | None) -> str:
@@ -51,13 +55,24 @@ async def get(connection: Connection, key: str, start: int = 0, end: int | None 
 
 async def size(connection: Connection, key: str) -> int | None:
     """The length of a value in bytes; None if the key has no value."""
-    response = await connection.send("HEAD", connection.address.url("store", key), accept=(301, 404))
+    response = await _head(connection, key)
     return int(response.headers["Content-Length"]) if response.status == 200 else None
+
+
+async def _head(connection: Connection, key: str) -> Response:
+    url = connection.address.url("store", key)
+    try:
+        return await connection.send("HEAD", url, accept=(301, 404))
+    except ZarrdError as error:
+        if error.status == 500 and not error.problem:
+            # Answers to HEAD have no body, so the answer to GET says what is wrong.
+            await connection.send("GET", url, headers={"Range": byte_range(0, 1)}, accept=(301, 404, 416))
+        raise
 
 
 async def head(connection: Connection, key: str) -> Entry | None:
     """The size, version and time of a value; None if the key has none."""
-    response = await connection.send("HEAD", connection.address.url("store", key), accept=(301, 404))
+    response = await _head(connection, key)
     if response.status != 200:
         return None
     fields = response.headers
@@ -110,7 +125,12 @@ async def keys(connection: Connection, prefix: str, *, limit: int | None = None)
 def _entries(page: dict[str, Any]) -> list[Entry]:
     values = page["values"]
     pairs = zip(page["keys"], values, strict=True)
-    return [Entry(key, value["size"], value["etag"], value["modified"]) for key, value in pairs]
+    return [
+        Entry(key, 0, damaged=True)
+        if value.get("damaged")
+        else Entry(key, value["size"], value["etag"], value["modified"])
+        for key, value in pairs
+    ]
 
 
 async def _pages(connection: Connection, prefix: str, kind: str, limit: int) -> AsyncIterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from . import _keys
 from ._address import join_path
+from ._errors import damaged
 from ._http import Connection
 from ._loop import run
 
@@ -112,9 +113,14 @@ class ZarrStore(Store):
         return size
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """The bytes of all values below a prefix, from its listing."""
+        """The bytes of all values below a prefix, from its listing. Raises `DamagedError` if one of them is damaged."""
         full = join_path(self._path, prefix)
-        return sum([entry.size or 0 async for entry in _keys.keys(self._connection, full)])
+        total = 0
+        async for entry in _keys.keys(self._connection, full):
+            if entry.damaged:
+                raise damaged(entry.key)
+            total += entry.size or 0
+        return total
 
     async def is_empty(self, prefix: str) -> bool:
         """True if there is no key below the prefix."""

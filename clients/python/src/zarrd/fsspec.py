@@ -15,7 +15,7 @@ from fsspec.core import has_magic
 from fsspec.spec import AbstractBufferedFile
 
 from . import _keys
-from ._errors import NotFoundError
+from ._errors import NotFoundError, damaged
 from ._http import Connection
 from ._loop import background_loop, run
 
@@ -232,6 +232,9 @@ class ZarrdFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _du(self, path: str, total: bool = True, maxdepth: int | None = None, **_: Any) -> Any:
         found = await self._find(path, maxdepth=maxdepth, detail=True)
+        for name, each in found.items():
+            if each.get("damaged"):
+                raise damaged(name)
         sizes = {name: each["size"] for name, each in found.items()}
         return sum(sizes.values()) if total else sizes
 
@@ -283,6 +286,8 @@ class ZarrdFile(AbstractBufferedFile):  # type: ignore[misc]
 def _described(entry: _keys.Entry) -> dict[str, Any]:
     if entry.size is None:
         return {"name": entry.key.rstrip("/"), "size": 0, "type": "directory"}
+    if entry.damaged:
+        return {"name": entry.key, "size": None, "type": "file", "damaged": True}
     described = {"name": entry.key, "size": entry.size, "type": "file", "ETag": entry.etag}
     return {**described, "mtime": entry.modified} if entry.modified else described
 

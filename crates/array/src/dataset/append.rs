@@ -78,7 +78,7 @@ impl DatasetAppend {
         dialect: Option<Dialect>,
         dimension: &str,
     ) -> Result<Self, DatasetError> {
-        context.writes()?;
+        context.check_commits(path, "appends to several arrays at once: it is written key by key")?;
         let tree = walk(&context, path, dialect, WalkOptions::new(Depth::Levels(1))).await?.top;
         if tree.kind == NodeKind::Array {
             return Err(DatasetError::NotAGroup { path: path.clone() });

@@ -81,7 +81,7 @@ pub(crate) async fn copy(
             // The place is as empty as it was found, or what appeared there would be erased with a copy that fails.
             let empty = destination.extent.iter().map(|prefix| Change::CheckEmpty { prefix: prefix.clone() });
             let no_other = Change::CheckNoIntent { filter: Arc::new(Excluded::NewNode(target.clone())) };
-            match context.writes()?.commit(empty.chain([no_other, intend]).collect()).await {
+            match context.commits()?.commit(empty.chain([no_other, intend]).collect()).await {
                 Ok(_) => {}
                 Err(StoreError::Intent(IntentError::Excludes { .. })) => {
                     unfinished.settled();

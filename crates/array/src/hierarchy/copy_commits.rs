@@ -38,7 +38,7 @@ impl<'a> CopyCommits<'a> {
     async fn commit(&mut self) -> Result<(), NodeError> {
         if !self.waiting.is_empty() {
             self.waiting.push(Change::CheckIntent { id: self.intent });
-            self.context.writes()?.commit(std::mem::take(&mut self.waiting)).await?;
+            self.context.commits()?.commit(std::mem::take(&mut self.waiting)).await?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkPolicy, Loss},
-    zom::{MAX_VIOLATIONS, Zom, ZomFormat},
+    zom::{Difference, MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
 use zarrd_store::{ChangeOutcome, IntentError, IntentId, StoreError, Writes};
@@ -29,6 +29,7 @@ use crate::{
         consolidated::update_consolidated_metadata,
         error::NodeError,
         intent_record::Excluded,
+        keyed_commit::{self, Documents},
         shared_commit,
         tree::{NodeKind, NodeTree},
     },
@@ -123,6 +124,10 @@ pub(crate) async fn attempt(
             current.map_or(AttemptResult::Unknown, |walk| AttemptResult::Existing(Walk { other: Vec::new(), ..walk }));
         return Ok(Some(Attempt { effect, dialect, losses, result }));
     }
+    let is_keyed = context.is_keyed_at(path);
+    if is_keyed && effect == CreateAction::Replaced {
+        return Err(StoreError::Unsupported { what: "replacing a node: it is written key by key" }.into());
+    }
     // The commit takes memory, so what it does not need is freed: of large trees little remains but the declaration.
     let declared = zom.clone();
     let merge = move || {
@@ -130,7 +135,11 @@ pub(crate) async fn attempt(
         result.map(|result| (result, change_set))
     };
     let (result, change_set) = context.run(Cost::of(Work::Tree, planning_work(zom)), merge).await??;
-    let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
+    let committed = match is_keyed {
+        true => keyed_commit::apply_documents(context, change_set, Documents::Tree).await?,
+        false => commit(context, change_set).await?,
+    };
+    let Some(outcomes) = committed else { return Ok(None) };
     let result = result.map_or(AttemptResult::Unknown, |mut result| {
         result.advance(&outcomes);
         AttemptResult::Changed(result)
@@ -163,7 +172,10 @@ async fn change(
         }
         Some(current) => {
             let format = ZomFormat::for_dialect(plan.top.dialect);
-            let differences = differences(Declared::Planned(&plan.top), format, current, MAX_VIOLATIONS)?;
+            // All of them show whether the tree is a part of what is declared.
+            let is_part = context.is_keyed_at(path) && current.is_implicit();
+            let limit = if is_part { usize::MAX } else { MAX_VIOLATIONS };
+            let mut differences = differences(Declared::Planned(&plan.top), format, current, limit)?;
             let replaces_counterpart = existing == IfExists::Replace
                 && place.counterpart.as_ref().is_some_and(|counterpart| counterpart.differs());
             if differences.is_empty() && !replaces_counterpart {
@@ -173,6 +185,10 @@ async fn change(
                     (false, true) => CreateAction::Created,
                     (false, false) => CreateAction::Replaced,
                 }
+            } else if is_part && differences.iter().all(is_missing_node) {
+                // A declaration that was cut.
+                change.complete(current, &plan.top);
+                CreateAction::Created
             } else if existing == IfExists::Replace {
                 change.replace(current, &plan.top)?;
                 if let Some(counterpart) = &place.counterpart {
@@ -180,6 +196,7 @@ async fn change(
                 }
                 CreateAction::Replaced
             } else {
+                differences.truncate(MAX_VIOLATIONS);
                 return Err(NodeError::Rejected(NodeRejection::NodeConflict { path: path.clone(), differences }));
             }
         }
@@ -196,6 +213,17 @@ async fn change(
     let groups: Vec<&NodePath> = groups.collect();
     update_consolidated_metadata(context, &mut change_set, path, &groups, &change).await?;
     Ok((effect, change_set))
+}
+
+/// True if a difference is that a node does not exist.
+fn is_missing_node(difference: &Difference) -> bool {
+    let mut segments = difference.pointer.split('/').skip(1);
+    while let Some(segment) = segments.next() {
+        if segment != "members" || segments.next().is_none() {
+            return false;
+        }
+    }
+    difference.actual.is_none()
 }
 
 /// Commits; `None` if a precondition failed.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{ArrayModel, NodePath, selection::Region, zom::Zom};
 use zarrd_operations::{IfExists, NodeRejection, WriteReport};
-use zarrd_store::{Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version};
+use zarrd_store::{Batch, Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version};
 
 use super::{
     create::{PlannedChange, plan_change},
@@ -16,6 +16,7 @@ use crate::{
     locks::path::Scope,
     metadata::{
         error::{NodeError, too_many_conflicts},
+        keyed_commit,
         model::{NodeModel, read_model},
         shared_commit,
         tree::NodeTree,
@@ -68,6 +69,9 @@ impl ArrayCreation {
         context.writes()?;
         let PlannedChange { effect, plan, .. } = plan_change(&context, path, &zom, options).await?;
         check_effect(path, effect, options)?;
+        if context.is_keyed_at(path) && effect != CreateAction::Created {
+            return Err(StoreError::Unsupported { what: "replacing a node: it is written key by key" }.into());
+        }
         let array = planned_array(&plan.top)?;
         Ok(Self { context, path: path.clone(), zom, options: options.clone(), array })
     }
@@ -85,6 +89,10 @@ impl ArrayCreation {
         for attempt in 0..MAX_ATTEMPTS {
             let planned = plan_change(&self.context, &self.path, &self.zom, &self.options).await?;
             check_effect(&self.path, planned.effect, &self.options)?;
+            let is_keyed = self.context.is_keyed_at(&self.path);
+            if is_keyed && planned.effect != CreateAction::Created {
+                return Err(too_many_conflicts(&self.path).into());
+            }
             let existing = planned.existing().filter(|_| planned.effect == CreateAction::Unchanged).cloned();
             let PlannedChange { change_set, plan, .. } = planned;
             if !stores_alike(planned_array(&plan.top)?.model(), self.model()) {
@@ -95,9 +103,12 @@ impl ArrayCreation {
             documents.extend(existing.iter().flat_map(unchanged));
             let own = existing.unwrap_or(plan.top.own);
             let own_positions = positions(&own, &documents);
-            let changes = documents.into_iter().chain(chunks.changes.iter().cloned()).collect();
+            let batch = Batch { documents, chunks: chunks.changes.clone() };
             let fence = self.context.array_locks.lock_shared([self.path.relative().as_bytes()]).await;
-            let committed = shared_commit::commit(&self.context, changes, consolidated.as_ref()).await;
+            let committed = match is_keyed {
+                true => keyed_commit::apply_tree(&self.context, batch, consolidated.as_ref()).await,
+                false => shared_commit::commit(&self.context, batch.into_changes(), consolidated.as_ref()).await,
+            };
             drop(fence);
             match committed {
                 Ok(outcomes) => return Ok(chunks.report((own, own_positions), &outcomes, (shape, attempt as u64))),

@@ -45,7 +45,7 @@ pub(crate) async fn describe(
     walk: Walk,
     mapped: Option<Dialect>,
 ) -> Result<DescribedNode, NodeError> {
-    let Walk { top, other, relation, memory } = walk;
+    let Walk { top, other, relation, files, unlisted, memory } = walk;
     let links = links(context, &top).await?;
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
@@ -60,7 +60,7 @@ pub(crate) async fn describe(
     let memory = Arc::new(memory);
     let info =
         NodeInfo { path, dialect, implicit, version, relation, zom, other_dialects: other, broken, losses, links };
-    Ok(DescribedNode { info, memory })
+    Ok(DescribedNode { info, files, unlisted, memory })
 }
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out. The memory of the tree is

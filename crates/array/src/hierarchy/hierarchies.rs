@@ -9,7 +9,7 @@ use zarrd_meta::{
     zom::{Difference, Zom},
 };
 use zarrd_operations::{ConversionReport, ConvertOptions, Depth};
-use zarrd_store::{KeyCount, Precondition, StoreError};
+use zarrd_store::{KeyCount, Precondition, StoreError, until_unchanged};
 
 use super::{
     convert, copy,
@@ -17,7 +17,7 @@ use super::{
     create_array::ArrayCreation,
     describe::describe,
     differences::{Declared, differences},
-    erase,
+    erase, erase_by_key,
     intents::{self, SettledIntents},
     options::{CreateOptions, CreateOutcome, DescribedNode},
     patch,
@@ -138,7 +138,7 @@ impl Hierarchies {
                 false => self.0.document_locks.lock_shared([name]).await,
             };
             if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
-                return self.node(path, Some(dialect), Depth::Levels(0), None).await;
+                return until_unchanged(|| self.node(path, Some(dialect), Depth::Levels(0), None)).await;
             }
         }
         Err(too_many_conflicts(path))
@@ -154,7 +154,11 @@ impl Hierarchies {
         self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
-            if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
+            let attempt = match self.0.is_keyed_at(path) {
+                true => erase_by_key::attempt(&self.0, path, dialect, condition).await?,
+                false => erase::attempt(&self.0, path, dialect, condition).await?,
+            };
+            if let Some(erased) = attempt {
                 return Ok(erased);
             }
         }
@@ -168,11 +172,12 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         conversion: &ConvertOptions,
     ) -> Result<ConversionReport, NodeError> {
-        self.0.writes()?;
         zarrd_executor::leave().await;
         if let Some(target) = &conversion.target {
+            self.0.check_commits(target, "copies: it is written key by key")?;
             return copy::copy(&self.0, path, dialect, target, conversion).await;
         }
+        self.0.check_commits(path, "converting in place: it is written key by key")?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(report) = convert::in_place(&self.0, path, dialect, conversion).await? {

@@ -73,7 +73,7 @@ impl Unfinished {
     /// Starts an operation; returns the change that adds its intent, to be committed next. If this is dropped during
     /// that commit, the intent is settled nevertheless, since commits are applied in order.
     pub(crate) fn begin(context: &Arc<Context>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
-        let record = IntentRecord { run: Some(context.writes()?.run()?), operation: operation.clone() };
+        let record = IntentRecord { run: Some(context.commits()?.run()?), operation: operation.clone() };
         // A record always serialises.
         let record = record.encode().map_err(|_| too_many_conflicts(operation.path()))?;
         let id = IntentId::random();
@@ -139,7 +139,7 @@ async fn settle(context: &Context, id: IntentId, operation: &Unsettled) -> Resul
 pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
     // A store that is served for reading only has none.
-    let Ok(store) = context.writes() else { return Ok(settled) };
+    let Ok(store) = context.commits() else { return Ok(settled) };
     for Intent { id, record } in store.intents().await? {
         let operation = match IntentRecord::parse(&record) {
             // Its owner, perhaps another engine over the same store, settles it.
@@ -189,7 +189,7 @@ async fn undo_copy(context: &Context, id: IntentId, copy: &CopyIntent) -> Result
             documents.iter().for_each(|key| change_set.record_read(key, None));
             copy.extent.iter().for_each(|prefix| change_set.erase_prefix(prefix.clone()));
         }
-        let store = context.writes()?;
+        let store = context.commits()?;
         match store.commit(change_set.stage(&**store).await?).await {
             Ok(_) => return Ok(settled),
             Err(StoreError::PreconditionFailed { .. }) => {}

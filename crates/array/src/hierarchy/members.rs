@@ -24,6 +24,18 @@ pub struct MemberPage {
     pub limit: usize,
     /// The cursor of the page before; `None` for the first page.
     pub cursor: Option<Cursor>,
+    /// The treatment of what is directly below the group and belongs to no node.
+    pub files: FileListing,
+}
+
+/// The treatment of keys and prefixes directly below a group that belong to no node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileListing {
+    /// They are left out.
+    #[default]
+    Omitted,
+    /// They are [listed](DescribedNode::files), and count as members do in the limit of a page.
+    Listed,
 }
 
 /// A node with a page of its members, as of one commit. The next page may be of a later one.
@@ -50,8 +62,9 @@ impl Hierarchies {
         mapped: Option<Dialect>,
     ) -> Result<Members, NodeError> {
         let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
-        let window = Window { limit: page.limit.clamp(1, MAX_MEMBERS), cursor: page.cursor.clone() };
-        let (walk, Window { cursor: next, .. }) = walk_page(&self.0, path, dialect, mode, &window).await?;
+        let files = (page.files == FileListing::Listed).then(Vec::new);
+        let window = Window { limit: page.limit.clamp(1, MAX_MEMBERS), cursor: page.cursor.clone(), files };
+        let (walk, next) = walk_page(&self.0, path, dialect, mode, &window).await?;
         Ok(Members { node: describe(&self.0, walk, mapped).await?, next })
     }
 }

@@ -5,6 +5,9 @@
 //! [`ChangeSet`](crate::metadata::change_set::ChangeSet) on the versions it has read, and commits it on condition that
 //! these are current. Changes that take several commits ([`copy`], [`shrink`]) start with an [intent](intents), from
 //! which they are settled after an interruption.
+//!
+//! In a store that is written key by key nothing has commits: a change of one node is the change of its document, and what
+//! takes more is ordered so that it can be repeated ([`erase_by_key`], [`reshape_by_key`]).
 
 pub(crate) mod array_contexts;
 pub(crate) mod convert;
@@ -16,6 +19,7 @@ pub(crate) mod create_array;
 pub(crate) mod describe;
 pub(crate) mod differences;
 pub(crate) mod erase;
+pub(crate) mod erase_by_key;
 pub(crate) mod hierarchies;
 pub(crate) mod intents;
 pub(crate) mod members;
@@ -25,6 +29,7 @@ pub(crate) mod patch;
 pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod replace;
+pub(crate) mod reshape_by_key;
 pub(crate) mod resulting;
 mod rewritten;
 pub(crate) mod shrink;

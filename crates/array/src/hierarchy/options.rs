@@ -2,9 +2,9 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use zarrd_meta::Dialect;
+use zarrd_meta::{Dialect, NodePath};
 use zarrd_operations::{IfExists, LossPolicy, NodeInfo};
-use zarrd_store::Precondition;
+use zarrd_store::{Precondition, Scanned};
 
 use crate::memory::claim::Permit;
 
@@ -13,6 +13,12 @@ use crate::memory::claim::Permit;
 pub struct DescribedNode {
     /// The node.
     pub info: NodeInfo,
+    /// The keys and prefixes directly below a group that belong to no node, in their order: those of a page of members,
+    /// if they were requested.
+    pub files: Option<Vec<Scanned>>,
+    /// The mounts below it whose members are unknown, since their stores have no listings and no document names their
+    /// nodes. Of a group, the members are not described; a path without a document is no member at all.
+    pub unlisted: Vec<NodePath>,
     /// The memory of all of this.
     #[allow(dead_code, reason = "a permit has an effect when it is dropped")]
     pub(super) memory: Arc<Vec<Permit>>,

@@ -132,7 +132,14 @@ impl ParentContext {
     /// The existing tree, be it broken.
     pub(crate) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<Walk>, NodeError> {
         if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
-            return Ok(Some(Walk { top: broken, other: Vec::new(), relation: None, memory: Vec::new() }));
+            return Ok(Some(Walk {
+                top: broken,
+                other: Vec::new(),
+                relation: None,
+                files: None,
+                unlisted: Vec::new(),
+                memory: Vec::new(),
+            }));
         }
         let options = WalkOptions { top: Top::Any, ..WalkOptions::new(Depth::All) };
         match walk(context, path, Some(self.site.dialect), options).await {

@@ -7,10 +7,11 @@ use zarrd_meta::{
     documents::{NodePatch, write::StoredNode},
 };
 use zarrd_operations::{Depth, NodeRejection};
-use zarrd_store::Precondition;
+use zarrd_store::{Precondition, until_unchanged};
 
 use super::{
     create::commit,
+    reshape_by_key,
     shrink::shrinks,
     shrinking_commit::commit_shrinks,
     walk::{
@@ -28,6 +29,7 @@ use crate::{
         copy_update::NodeChange,
         error::NodeError,
         intent_record::ShrinkIntent,
+        keyed_commit::{self, Documents},
         keys,
         model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree, from_document},
@@ -51,7 +53,7 @@ pub(crate) async fn attempt(
         true => Ok(()),
         false => Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version })),
     };
-    let (change_set, dialect) = match context.resolve_node(path, dialect).await? {
+    let (change_set, dialect) = match until_unchanged(|| context.resolve_node(path, dialect)).await? {
         Some(ResolvedNode::Array(resolved)) => {
             check_precondition(Some(resolved.version()))?;
             let counterpart = resolved.counterpart.as_deref().filter(|counterpart| counterpart.array().is_some());
@@ -60,8 +62,13 @@ pub(crate) async fn attempt(
                 return Err(ArrayError::Broken(broken.clone()).into());
             }
             let resolved = resolved.for_change()?;
-            let change_set = plan_array_update(context, path, &resolved, changes).await?;
+            let mut change_set = plan_array_update(context, path, &resolved, changes).await?;
             let dialect = resolved.array.model().dialect;
+            if context.is_keyed_at(path) {
+                change_set.sort();
+                let is_done = reshape_by_key::apply(context, path, &resolved, changes, change_set).await?;
+                return Ok(is_done.then_some(dialect));
+            }
             if shrinks(resolved.array.model(), changes) {
                 let shrink = ShrinkIntent { path: path.clone(), dialect };
                 return Ok(commit_shrinks(context, change_set, vec![shrink]).await?.then_some(dialect));
@@ -82,7 +89,8 @@ pub(crate) async fn attempt(
                     versions.iter().for_each(|(key, version)| change_set.record_read(key, *version));
                 }
             }
-            let top = walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?.top;
+            let walked = until_unchanged(|| walk(context, path, dialect, WalkOptions::new(Depth::Levels(0)))).await?;
+            let top = walked.top;
             check_precondition((!top.is_implicit()).then(|| top.own.version()))?;
             if resolved.is_none() && !top.is_implicit() {
                 return Ok(None);
@@ -94,7 +102,11 @@ pub(crate) async fn attempt(
     if !change_set.changes_anything() {
         return Ok(Some(dialect));
     }
-    Ok(commit(context, change_set).await?.map(|_| dialect))
+    let committed = match context.is_keyed_at(path) {
+        true => keyed_commit::apply_documents(context, change_set, Documents::One).await?,
+        false => commit(context, change_set).await?,
+    };
+    Ok(committed.map(|_| dialect))
 }
 
 /// Plans the update of a group, and of the group that the other one of v2 and v3 has at its path.

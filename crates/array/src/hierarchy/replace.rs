@@ -92,6 +92,19 @@ impl<'a> TreeDiff<'a> {
         }
     }
 
+    /// Adds what is missing of a tree: the documents of implicit groups, and nodes that there are not.
+    pub(crate) fn complete(&mut self, current: &NodeTree, planned: &'a NodeTree) {
+        if current.is_implicit() {
+            self.set.push(NodePlacement::new(planned));
+        }
+        for (name, planned) in planned.members.iter().flatten() {
+            match current.members.as_ref().and_then(|members| members.get(name)) {
+                Some(member) => self.complete(member, planned),
+                None => self.create(planned),
+            }
+        }
+    }
+
     /// Replaces a tree, except for nodes that stay as they are.
     pub(crate) fn replace(&mut self, current: &'a NodeTree, planned: &'a NodeTree) -> Result<(), NodeError> {
         let stays = match (current.kind, planned.kind) {

@@ -119,7 +119,7 @@ impl ResultingTree {
         // A changed node has no document of the other dialect that differs.
         let (implicit, relation) = (false, None);
         let info = NodeInfo { path, dialect, implicit, version, relation, zom, other_dialects, broken, losses, links };
-        Ok(DescribedNode { info, memory: Arc::new(memory) })
+        Ok(DescribedNode { info, files: None, unlisted: Vec::new(), memory: Arc::new(memory) })
     }
 }
 

@@ -96,7 +96,7 @@ async fn attempt(
 
 /// Commits; `None` if a precondition failed.
 async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
-    match context.writes()?.commit(changes).await {
+    match context.commits()?.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
         Err(StoreError::Intent(IntentError::NotFound { .. })) => Ok(Some(Finished::Before)),
@@ -128,7 +128,8 @@ impl StoredChunks {
         self.chunks.is_within_array(&position).then_some(position)
     }
 
-    fn is_outside(&self, key: &Key) -> bool {
+    /// True for the key of a chunk that is outside of the array's shape.
+    pub(crate) fn is_outside(&self, key: &Key) -> bool {
         let position = self.prefix.strip(key).and_then(|name| self.chunks.decode(name));
         position.is_some_and(|position| !self.chunks.is_within_array(&position))
     }

@@ -31,7 +31,7 @@ pub(crate) async fn commit_shrinks(
     let exclusion = change_set.exclusions().first().cloned();
     let mut all = change_set.stage(&**context.writes()?).await?;
     all.extend(intents);
-    match context.writes()?.commit(all).await {
+    match context.commits()?.commit(all).await {
         Ok(_) => {}
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => {
             begun.into_iter().for_each(|(unfinished, _)| unfinished.settled());

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use futures::TryStreamExt;
 use zarrd_meta::NodePath;
 use zarrd_operations::{IfExists, NodeRejection};
-use zarrd_store::{Key, PageRequest, Prefix};
+use zarrd_store::{Key, PageRequest, Prefix, list_all};
 
 use super::placement::NodePlacement;
 use crate::{
@@ -31,7 +32,35 @@ pub(crate) async fn empty_prefixes(
         return Ok(None);
     }
     let places = node_prefixes(top)?;
-    Ok(first_key(context, &places).await?.is_none().then_some(places))
+    match first_key(context, &places).await? {
+        None => Ok(Some(places)),
+        // What a declaration left that was cut: its documents are compared when they are set.
+        Some(_) if context.is_keyed_at(&top.path) && has_only_documents(context, nodes, &places).await? => {
+            Ok(Some(Vec::new()))
+        }
+        Some(_) => Ok(None),
+    }
+}
+
+/// True if all keys below some prefixes are keys of documents of these nodes.
+async fn has_only_documents(
+    context: &Context,
+    nodes: &[NodePlacement<'_>],
+    places: &[Prefix],
+) -> Result<bool, NodeError> {
+    let mut planned = BTreeSet::new();
+    for NodePlacement { node, .. } in nodes {
+        planned.extend(keys::document_keys(&node.path, node.dialect, node.kind, node.root.as_ref())?);
+    }
+    for place in places {
+        let mut entries = std::pin::pin!(list_all(&*context.store, place));
+        while let Some(entry) = entries.try_next().await? {
+            if !planned.contains(&entry.key) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure; returns the arrays

@@ -5,9 +5,7 @@ use std::{collections::BTreeSet, iter::once, sync::Arc};
 use bytes::Bytes;
 use zarrd_meta::{documents::write::StoredNode, limits::MAX_DOCUMENT_SIZE};
 use zarrd_operations::NodeRejection;
-use zarrd_store::{
-    Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
-};
+use zarrd_store::{BatchStore, Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, Version, stage_put};
 
 use super::{copy_update::ConsolidatedUpdate, error::NodeError, intent_record::Excluded};
 use crate::node::read_set::{NodeVersions, ReadSet};
@@ -163,6 +161,11 @@ impl ChangeSet {
         self.keys.len().saturating_add(prefixes).saturating_add(intents)
     }
 
+    /// The number of keys that it changes, once they are [sorted](Self::sort).
+    pub(crate) fn changed_keys(&self) -> usize {
+        self.keys.iter().filter(|change| !matches!(change, Change::Check { .. })).count()
+    }
+
     /// True if it changes anything.
     pub(crate) fn changes_anything(&self) -> bool {
         !self.erased.is_empty() || self.keys.iter().any(|change| !matches!(change, Change::Check { .. }))
@@ -190,7 +193,7 @@ impl ChangeSet {
     /// The changes in their order, of keys first, with all values staged except for many small ones, and for consolidated
     /// metadata, which the commit may edit anew for several writers. Fails if there are more changes than one commit can
     /// have, or if a document could not be read afterwards.
-    pub(crate) async fn stage(mut self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
+    pub(crate) async fn stage(mut self, store: &dyn BatchStore) -> Result<Vec<Change>, NodeError> {
         self.sort();
         if self.len() > MAX_COMMIT_CHANGES {
             return Err(NodeError::Rejected(NodeRejection::TooManyChanges {

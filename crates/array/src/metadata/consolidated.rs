@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use zarrd_executor::{Cost, Work, run_in_place};
 use zarrd_meta::{
     Dialect, NodePath,
@@ -17,7 +18,7 @@ use zarrd_meta::{
     json::{Json, MAX_DOCUMENT_DEPTH},
     limits::{MAX_CONSOLIDATED_SIZE, MAX_DOCUMENT_SIZE, MAX_OVERSIZED_DOCUMENT},
 };
-use zarrd_store::{Change, Key, Precondition, StoreError, stage_put};
+use zarrd_store::{Batch, Change, Key, Precondition, StoreError, not_before, stage_put};
 
 use super::{
     change_set::{ChangeSet, PendingState},
@@ -96,6 +97,9 @@ pub(crate) async fn update_consolidated_metadata(
     let groups = groups.iter().copied().filter(|group| *group != top).cloned();
     let mut copies =
         once(top.clone()).chain(top.ancestors()).chain(groups).flat_map(|group| copies_of(&group, dialects));
+    if context.is_keyed_at(top) {
+        return follow_later(context, change_set, copies, all).await;
+    }
     let mut changed = ChangedCopies::default();
     loop {
         let batch: Vec<_> = copies.by_ref().take(BATCH).collect();
@@ -116,6 +120,32 @@ pub(crate) async fn update_consolidated_metadata(
     }
     let unread = node_changes.iter().filter_map(attributes_key).filter(|key| change_set.stays_unchanged(key)).collect();
     change_set.update_consolidated(Arc::new(ConsolidatedUpdate { copies, removed, node_changes, unread }));
+    Ok(())
+}
+
+/// Records the consolidated metadata that follow a change of a store that is written key by key: of those in
+/// documents that the change set does not change. The others are updated in it.
+async fn follow_later<'c>(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    copies: impl Iterator<Item = ConsolidatedCopy>,
+    node_changes: impl Fn() -> &'c [NodeChange],
+) -> Result<(), NodeError> {
+    let (mut later, mut now) = (Vec::new(), Vec::new());
+    for copy in copies {
+        match change_set.pending(&copy.key) {
+            PendingState::Kept => later.push(copy),
+            PendingState::Set(_) => now.push(copy),
+            PendingState::Erased => {}
+        }
+    }
+    let mut changed = ChangedCopies::default();
+    update_copies(context, change_set, now, &node_changes, &mut changed).await?;
+    change_set.sort();
+    let node_changes = node_changes().to_vec();
+    let unread = node_changes.iter().filter_map(attributes_key).filter(|key| change_set.stays_unchanged(key)).collect();
+    let update = ConsolidatedUpdate { copies: later, removed: changed.removed, node_changes, unread };
+    change_set.update_consolidated(Arc::new(update));
     Ok(())
 }
 
@@ -147,6 +177,56 @@ pub(crate) async fn update_together(
         changes.push(change);
     }
     Ok(Some(changes))
+}
+
+/// What became of consolidated metadata that follow a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyState {
+    /// There are none, or they are up to date.
+    Current,
+    /// They would have been too large.
+    Removed,
+    /// They could not be written.
+    Stale,
+}
+
+/// Brings the consolidated metadata of a group up to date, on condition that they are unchanged since they were read.
+pub(crate) async fn bring_up_to_date(
+    context: &Context,
+    ConsolidatedCopy { group, dialect, key }: &ConsolidatedCopy,
+    update: &ConsolidatedUpdate,
+) -> Result<CopyState, StoreError> {
+    let Some(value) = not_before(Some(Instant::now()), context.store.get(key, None)).await? else {
+        return Ok(CopyState::Current);
+    };
+    let (size, version) = (value.meta.size, value.meta.version);
+    if size > MAX_OVERSIZED_DOCUMENT as u64 {
+        return Ok(CopyState::Current);
+    }
+    let _memory = match size > MAX_CONSOLIDATED_SIZE as u64 {
+        true => Some(context.try_reserve_memory(size).ok_or(StoreError::Busy { retry_after: None })?),
+        false => None,
+    };
+    let stored = value.bytes().await?;
+    let is_unread = |key: &Key| update.unread.contains(key);
+    let updated = || update_document(is_unread, group, *dialect, key, stored.clone(), || &update.node_changes);
+    let updated = run_in_place(Cost::of(Work::ConsolidatedMetadata, size), updated).await;
+    let (document, state) = match updated {
+        None => return Ok(CopyState::Current),
+        Some(CopyChange::Updated(document)) => (Some(document), CopyState::Current),
+        Some(CopyChange::Cut(document)) => (Some(document), CopyState::Removed),
+        Some(CopyChange::Erased) => (None, CopyState::Removed),
+    };
+    let precondition = Precondition::at(version);
+    let change = match document {
+        Some(document) => Change::Put { key: key.clone(), value: document.to_padded_bytes(), precondition },
+        None => Change::Erase { key: key.clone(), precondition },
+    };
+    match context.writes()?.apply(Batch::of_documents(vec![change])).await {
+        Ok(_) => Ok(state),
+        Err(StoreError::PreconditionFailed { .. }) => Ok(CopyState::Stale),
+        Err(error) => Err(error),
+    }
 }
 
 /// True if a group, or one above it, may have consolidated metadata of a dialect. The documents that show it are among

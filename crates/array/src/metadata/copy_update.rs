@@ -35,18 +35,35 @@ pub(crate) struct ConsolidatedUpdate {
     pub(crate) unread: Vec<Key>,
 }
 
-/// The keys of consolidated metadata that the changes of a request removed, since it would have been too large.
+/// The keys of consolidated metadata that the changes of a request removed, since it would have been too large, and that
+/// it could not bring up to date.
 #[derive(Clone, Debug, Default)]
-pub struct RemovedCopies(Arc<Mutex<Vec<Key>>>);
+pub struct RemovedCopies(Arc<Mutex<LostCopies>>);
+
+#[derive(Debug, Default)]
+struct LostCopies {
+    removed: Vec<Key>,
+    stale: Vec<Key>,
+}
 
 impl RemovedCopies {
     /// Takes note of keys.
     pub(crate) fn extend(&self, keys: &[Key]) {
-        self.0.lock().extend_from_slice(keys);
+        self.0.lock().removed.extend_from_slice(keys);
     }
 
-    /// The keys, in the order of the changes.
+    /// Records a key whose copies are not up to date.
+    pub(crate) fn add_stale(&self, key: &Key) {
+        self.0.lock().stale.push(key.clone());
+    }
+
+    /// The keys of removed copies, in the order of the changes.
     pub fn keys(&self) -> Vec<Key> {
-        self.0.lock().clone()
+        self.0.lock().removed.clone()
+    }
+
+    /// The keys of copies that are not up to date, in a store that is written key by key.
+    pub fn stale(&self) -> Vec<Key> {
+        self.0.lock().stale.clone()
     }
 }

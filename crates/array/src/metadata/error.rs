@@ -97,6 +97,17 @@ pub enum NodeError {
         #[source]
         source: CodecError,
     },
+    /// An erase failed in the middle, in a store that is written key by key. It can be repeated.
+    #[error("the erase of {path} failed in the middle{}", left.map_or_else(String::new, |left| format!(": {left} keys are left")))]
+    PartlyErased {
+        /// The path of the node.
+        path: NodePath,
+        /// The number of keys that are left, if it is known.
+        left: Option<u64>,
+        /// The error.
+        #[source]
+        source: StoreError,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

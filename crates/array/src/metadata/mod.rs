@@ -16,6 +16,7 @@ pub(crate) mod consolidated;
 pub(crate) mod copy_update;
 pub(crate) mod error;
 pub(crate) mod intent_record;
+pub(crate) mod keyed_commit;
 pub(crate) mod keys;
 pub(crate) mod model;
 pub(crate) mod shared_commit;

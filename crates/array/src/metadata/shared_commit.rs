@@ -40,7 +40,7 @@ pub(crate) async fn commit(
 
 /// Commits changes, alone or with those of others.
 async fn commit_in_turn(context: &Context, changes: Vec<Change>, update: Option<&Arc<ConsolidatedUpdate>>) -> Outcomes {
-    let store = context.writes()?;
+    let store = context.commits()?;
     let can_wait = |update: &&Arc<ConsolidatedUpdate>| {
         changes.len() <= MAX_CHANGES && update.removed.is_empty() && !update.copies.is_empty()
     };
@@ -120,7 +120,7 @@ async fn commit_together(
     }
     let indices = writers.iter().map(|writer| joined.add(&writer.changes));
     let indices: Vec<Vec<usize>> = indices.collect();
-    let outcomes = context.writes()?.commit(joined.changes).await?;
+    let outcomes = context.commits()?.commit(joined.changes).await?;
     let of_writer = |indices: Vec<usize>| indices.iter().filter_map(|index| outcomes.get(*index).copied()).collect();
     Ok(Some(indices.into_iter().map(of_writer).collect()))
 }
@@ -132,7 +132,7 @@ async fn without_excluded(
     writers: Vec<Waiting>,
     (error, id): (IntentError, IntentId),
 ) -> Vec<Waiting> {
-    let intents = match context.writes() {
+    let intents = match context.commits() {
         Ok(store) => store.intents().await,
         Err(error) => Err(error),
     };

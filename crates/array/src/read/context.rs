@@ -15,9 +15,10 @@ use zarrd_codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, Shard
 use zarrd_store::{ByteRange, CachedMeta, GetResult, Guarantees, Key, KeyTurn, Prefetch, Snapshot, StoreError};
 
 use super::{
+    chunk_keys::StoredChunks,
     encoded_chunk::{EncodedChunk, LocatedChunk},
     metrics::ReadMetrics,
-    plan::{ReadPlan, StoredChunks},
+    plan::ReadPlan,
     slab_buffer::VARIABLE_SLOT_SIZE,
 };
 use crate::{

@@ -12,6 +12,7 @@
 pub(crate) mod array_read;
 pub(crate) mod assemble;
 mod cached_units;
+mod chunk_keys;
 mod chunk_versions;
 pub(crate) mod coalesce;
 pub(crate) mod consumer;

@@ -1,12 +1,8 @@
 //! From a request to the chunks that it touches.
 
-use std::{
-    hash::{Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use futures::future::{try_join, try_join_all};
-use xxhash_rust::xxh3::Xxh3;
 use zarrd_codec::{CodecChain, PartialAccess};
 use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
@@ -16,9 +12,9 @@ use zarrd_meta::{
 use zarrd_store::{CachedMeta, Key, KeySource, Prefetch, Snapshot, StoreError, Writes};
 
 use super::{
+    chunk_keys::{AllKeys, ChunkKeys, StoredChunks},
     chunk_versions::{HEADS_PER_PAGE, fetch_versions},
     consumer::{Consumer, Consumption, ConsumptionCost},
-    cost::{ReadCost, StoredCost},
     limits::MAX_PARTIAL_FETCH,
     memory::ReadMemory,
     needs::MemoryNeeds,
@@ -26,18 +22,12 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    grid::{
-        points::PointsByChunk,
-        projection::{EdgePolicy, ElementSelection},
-    },
+    grid::projection::ElementSelection,
     node::array::Array,
     options::Options,
     purpose::Purpose,
     work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
-
-/// The most chunks whose versions are hashed into a fingerprint.
-const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
 
 /// The maximum number of chunks whose metadata a plan requests. A plan of more chunks assumes that
 /// all are stored, and has no fingerprint.
@@ -56,9 +46,6 @@ const CHUNK_PLAN_SIZE: u64 = 512;
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
 const COORDINATE_PLAN_SIZE: u64 = 48;
 
-/// The most chunks whose keys a plan keeps, instead of listing them each time.
-const MAX_KEPT_KEYS: u64 = 64;
-
 /// The steps of gathering an element that is listed by itself, beyond those of a neighbour.
 const STEPS_PER_GATHERED: u64 = 32;
 
@@ -73,50 +60,6 @@ pub(crate) struct ReadPlan {
     pub(crate) memory: ReadMemory,
     /// The cost of what becomes of the elements.
     cost: ConsumptionCost,
-}
-
-/// The keys of the chunks that a selection touches. Many are listed when they are needed: with long paths, they would
-/// take most of a plan's memory.
-#[derive(Clone, Debug)]
-struct ChunkKeys {
-    array: Array,
-    resolved: Arc<ResolvedSelection>,
-    /// The keys, if they are few.
-    listed: Option<Arc<[Key]>>,
-}
-
-/// The keys of documents and chunks.
-struct AllKeys {
-    documents: Vec<Key>,
-    chunks: Option<ChunkKeys>,
-}
-
-/// The stored chunks of a plan.
-pub(crate) struct StoredChunks {
-    /// The number of chunks that the plan touches.
-    pub(crate) touched: u64,
-    /// The number of these that may be stored.
-    stored: u64,
-    /// The number of these whose metadata are not known.
-    unknown: u64,
-    /// The encoded size of those that are known, in bytes.
-    bytes: u64,
-    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks, or if
-    /// the metadata of some are not known.
-    pub(crate) fingerprint: Option<u128>,
-}
-
-impl StoredChunks {
-    /// The part of what all chunks take that is stored.
-    pub(crate) fn stored_part(&self, of_all: u128) -> u128 {
-        of_all.saturating_mul(self.stored.into()) / u128::from(self.touched.max(1))
-    }
-
-    /// The values that are read.
-    pub(crate) fn cost(&self) -> ReadCost {
-        let stored = StoredCost { chunks: self.stored, bytes: self.bytes };
-        ReadCost { chunks: self.touched, stored: (self.unknown == 0).then_some(stored) }
-    }
 }
 
 impl ReadPlan {
@@ -143,7 +86,7 @@ impl ReadPlan {
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
-        if context.guarantees_at(array.path()).writes == Writes::None {
+        if context.guarantees_at(array.path()).writes != Writes::Commit {
             // Other programs may have written what zarrd has no key for, so that it is not absent.
             check_keys(array, &resolved)?;
         }
@@ -195,14 +138,14 @@ impl ReadPlan {
         snapshot: Box<dyn Snapshot>,
     ) -> Result<(Box<dyn Snapshot>, StoredChunks), ArrayError> {
         let (snapshot, found) = if self.memory.plan == 0 {
-            let found = self.keys.look_up(&*snapshot)?;
+            let found = self.keys.stored(&*snapshot)?;
             (snapshot, found)
         } else {
             let keys = self.keys.clone();
             let steps = self.memory.plan / CHUNK_PLAN_SIZE * STEPS_PER_INNER_CHUNK;
             let look_up = move || {
                 snapshot.load_cached(&keys)?;
-                let found = keys.look_up(&*snapshot)?;
+                let found = keys.stored(&*snapshot)?;
                 Ok::<_, ArrayError>((snapshot, found))
             };
             context.run(Cost::codec(steps), look_up).await??
@@ -211,7 +154,7 @@ impl ReadPlan {
             return Ok((snapshot, found));
         }
         self.fetch_versions(context, &*snapshot, self.unknown_keys(&*snapshot)).await?;
-        let found = self.keys.look_up(&*snapshot)?;
+        let found = self.keys.stored(&*snapshot)?;
         Ok((snapshot, found))
     }
 
@@ -380,104 +323,6 @@ impl ReadPlan {
     }
 }
 
-impl ChunkKeys {
-    /// The keys of at most `chunks` chunks.
-    fn new(array: Array, resolved: Arc<ResolvedSelection>, chunks: u64) -> Self {
-        let mut keys = Self { array, resolved, listed: None };
-        if chunks <= MAX_KEPT_KEYS {
-            let mut listed = Vec::new();
-            keys.for_each(&mut |key| listed.push(key));
-            keys.listed = Some(listed.into());
-        }
-        keys
-    }
-
-    /// The number of chunks.
-    fn count(&self) -> u64 {
-        let mut count = 0_u64;
-        self.for_each_position(&mut |_| count = count.saturating_add(1));
-        count
-    }
-
-    /// Looks up the chunks in a snapshot.
-    fn look_up(&self, snapshot: &dyn Snapshot) -> Result<StoredChunks, StoreError> {
-        let mut found = StoredChunks { touched: 0, stored: 0, unknown: 0, bytes: 0, fingerprint: None };
-        let mut hash = Fingerprint(Xxh3::new());
-        self.array.metadata_hash().hash(&mut hash);
-        self.resolved.hash(&mut hash);
-        let mut failure = None;
-        KeySource::for_each(self, &mut |key| match snapshot.cached(&key) {
-            Ok(CachedMeta::Unknown) => {
-                found.touched = found.touched.saturating_add(1);
-                found.stored = found.stored.saturating_add(1);
-                found.unknown = found.unknown.saturating_add(1);
-            }
-            Ok(CachedMeta::Known(info)) => {
-                // The keys themselves follow from the selection and the metadata.
-                info.as_ref().map(|info| info.version).hash(&mut hash);
-                found.touched = found.touched.saturating_add(1);
-                found.stored = found.stored.saturating_add(u64::from(info.is_some()));
-                found.bytes = found.bytes.saturating_add(info.map_or(0, |info| info.size));
-            }
-            Err(error) => failure = Some(error),
-        });
-        let is_known = found.unknown == 0 && found.touched <= MAX_FINGERPRINTED_CHUNKS;
-        found.fingerprint = is_known.then(|| hash.0.digest128());
-        failure.map_or(Ok(found), Err)
-    }
-
-    /// Calls a function with the position of each chunk, each once.
-    fn for_each_position(&self, visit: &mut dyn FnMut(&[u64])) {
-        let grid = self.array.grid();
-        let selection = match &*self.resolved {
-            ResolvedSelection::Region(region) => ElementSelection::of(region),
-            ResolvedSelection::Stack(regions) => ElementSelection::of_stack(regions),
-            ResolvedSelection::Points(points) => {
-                let by_chunk = PointsByChunk::new((points.rank, points.len), &points.coordinates, grid);
-                return by_chunk.for_each_chunk(visit);
-            }
-        };
-        // The elements of several entries in one chunk are one projection.
-        let pieces = selection.iter().flat_map(|selection| selection.project(grid, EdgePolicy::Full));
-        pieces.for_each(|piece| visit(&piece.index));
-    }
-}
-
-impl KeySource for ChunkKeys {
-    fn common_prefix(&self) -> &str {
-        self.array.key_prefix()
-    }
-
-    fn max_len(&self) -> Option<usize> {
-        self.listed.as_ref().map(|keys| keys.len())
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
-        match &self.listed {
-            Some(keys) => keys.iter().cloned().for_each(visit),
-            None => self.for_each_position(&mut |position| self.array.chunk_keys(position).for_each(&mut *visit)),
-        }
-    }
-}
-
-impl KeySource for AllKeys {
-    fn common_prefix(&self) -> &str {
-        self.chunks.as_ref().map_or("", KeySource::common_prefix)
-    }
-
-    fn max_len(&self) -> Option<usize> {
-        let chunks = self.chunks.as_ref().map_or(Some(0), KeySource::max_len)?;
-        self.documents.len().checked_add(chunks)
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
-        self.documents.iter().cloned().for_each(&mut *visit);
-        if let Some(chunks) = &self.chunks {
-            chunks.for_each(visit);
-        }
-    }
-}
-
 fn is_decoded_in_full(chain: &CodecChain) -> bool {
     match chain.partial_access() {
         PartialAccess::Full => true,
@@ -541,18 +386,5 @@ fn max_chunks(grid: &ChunkGrid, resolved: &ResolvedSelection) -> u128 {
         ResolvedSelection::Region(region) => most(region),
         ResolvedSelection::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),
         ResolvedSelection::Points(points) => points.len as u128,
-    }
-}
-
-/// A hasher whose results are the same in every process.
-struct Fingerprint(Xxh3);
-
-impl Hasher for Fingerprint {
-    fn finish(&self) -> u64 {
-        self.0.digest()
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
     }
 }

@@ -73,10 +73,16 @@ impl Append {
     /// from the number of elements; for [`ElementSource::Scalar`] it is 1.
     pub async fn execute(self, count: Option<u64>, elements: ElementSource) -> Result<WriteReport, WriteError> {
         let document = spill_key(&self.resolved)?;
+        let is_keyed = self.context.is_keyed_at(&self.target.path);
         let mut buffered = BufferedElements::gather(&self.context, &document, elements).await?;
         for attempt in 0..MAX_ATTEMPTS {
-            let alone = match attempt >= OPTIMISTIC_ATTEMPTS {
+            let alone = match is_keyed || attempt >= OPTIMISTIC_ATTEMPTS {
                 true => self.context.document_locks.lock_exclusive([self.lock_name()], []).await,
+                false => Vec::new(),
+            };
+            // The edge chunk and the document are changed one after the other, and no other write comes between.
+            let _fence = match is_keyed {
+                true => self.context.array_locks.lock_exclusive([self.lock_name()], []).await,
                 false => Vec::new(),
             };
             let _no_waiting = if alone.is_empty() { None } else { self.context.no_waiting() };

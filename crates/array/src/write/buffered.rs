@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use zarrd_codec::VariableElements;
-use zarrd_store::{ByteStream, Key, Payload, Staged, StoreError, TransactionalStore};
+use zarrd_store::{BatchStore, ByteStream, Key, Payload, Staged, StoreError};
 
 use super::{error::WriteError, source::ElementSource};
 use crate::{context::Context, memory::claim::Permit};
@@ -112,7 +112,7 @@ impl BufferedBytes {
         Ok(())
     }
 
-    fn stream(&self, store: Arc<dyn TransactionalStore>) -> ByteStream {
+    fn stream(&self, store: Arc<dyn BatchStore>) -> ByteStream {
         let spilled =
             stream::iter(self.spilled.clone()).then(move |staged| read_staged(store.clone(), staged)).try_flatten();
         spilled.chain(stream::iter(self.pieces.clone()).map(Ok)).boxed()
@@ -120,7 +120,7 @@ impl BufferedBytes {
 }
 
 async fn read_staged(
-    store: Arc<dyn TransactionalStore>,
+    store: Arc<dyn BatchStore>,
     staged: Staged,
 ) -> Result<impl Stream<Item = Result<Bytes, StoreError>>, StoreError> {
     store.read_staged(&staged, None).await

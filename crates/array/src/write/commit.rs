@@ -9,7 +9,7 @@ use zarrd_meta::{
     selection::{ReadRequest, ResolvedSelection},
 };
 use zarrd_operations::WriteReport;
-use zarrd_store::{Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version};
+use zarrd_store::{Batch, Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version, until_unchanged};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    metadata::{array_update::ArrayMetadataUpdate, copy_update::ConsolidatedUpdate, shared_commit},
+    metadata::{array_update::ArrayMetadataUpdate, copy_update::ConsolidatedUpdate, keyed_commit, shared_commit},
     node::resolved::ResolvedArray,
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
@@ -37,7 +37,7 @@ pub(crate) struct WriteTarget {
 impl WriteTarget {
     /// Resolves the array for a change; fails if the precondition does.
     pub(crate) async fn resolve(&self, context: &Context) -> Result<Arc<ResolvedArray>, WriteError> {
-        let resolved = self.resolve_current(context).await?;
+        let resolved = until_unchanged(|| self.resolve_current(context)).await?;
         self.check_precondition(&resolved)?;
         Ok(resolved.for_change()?)
     }
@@ -89,12 +89,26 @@ pub(crate) enum WriteKind<'a> {
 pub(crate) async fn commit(
     target: &Arc<WriteContext>,
     place: &WriteTarget,
-    mut resolved: Arc<ResolvedArray>,
+    resolved: Arc<ResolvedArray>,
     kind: &WriteKind<'_>,
     received: ReceivedChunks,
 ) -> Result<WriteReport, WriteError> {
-    let ReceivedChunks { chunks: made, pending, memory } = received;
+    let mut stored = StoredChunks::default();
+    let committed = commit_chunks(target, place, resolved, kind, received, &mut stored).await;
+    committed.map_err(|error| stored.failed(place, kind, error))
+}
+
+async fn commit_chunks(
+    target: &Arc<WriteContext>,
+    place: &WriteTarget,
+    mut resolved: Arc<ResolvedArray>,
+    kind: &WriteKind<'_>,
+    received: ReceivedChunks,
+    stored: &mut StoredChunks,
+) -> Result<WriteReport, WriteError> {
+    let ReceivedChunks { chunks: mut made, pending, memory } = received;
     let context = &target.context;
+    let is_keyed = context.is_keyed_at(&place.path);
     let mut merged = match merge::merge_partial_chunks(target, &pending, memory).await {
         Ok(merged) => merged,
         Err(error) => return Err(unless_changed(context, place, &resolved, error).await),
@@ -102,7 +116,13 @@ pub(crate) async fn commit(
     let mut repeated = 0;
     // From here on locks are held, so memory is not waited for.
     let _no_waiting = context.no_waiting();
+    let name = place.path.relative().as_bytes();
     for attempt in 0..MAX_ATTEMPTS {
+        // Where keys change one by one, this lock comes first: an append, which holds it alone, takes the others then.
+        let keyed_fence = match (is_keyed, kind) {
+            (true, WriteKind::Region(..)) => context.array_locks.lock_shared([name]).await,
+            _ => Vec::new(),
+        };
         let alone = match attempt >= OPTIMISTIC_ATTEMPTS {
             true => Some(context.chunk_locks.lock_exclusive(keys(&merged.chunks), keys(&made)).await),
             false => None,
@@ -120,12 +140,36 @@ pub(crate) async fn commit(
         };
         let documents = documents(context, place, &resolved, kind).await?;
         let all = || made.iter().chain(&merged.chunks);
-        let changes = documents.changes.iter().cloned().chain(all().flat_map(StagedChunk::changes)).collect();
-        let fence = context.array_locks.lock_shared([place.path.relative().as_bytes()]).await;
-        let committed = shared_commit::commit(context, changes, documents.consolidated()).await;
-        drop((alone, together, fence));
+        let batch =
+            Batch { documents: documents.changes.clone(), chunks: all().flat_map(StagedChunk::changes).collect() };
+        let committed = match is_keyed {
+            true => keyed_commit::apply(context, batch, documents.consolidated()).await,
+            false => {
+                let _fence = context.array_locks.lock_shared([name]).await;
+                shared_commit::commit(context, batch.into_changes(), documents.consolidated()).await
+            }
+        };
+        drop((alone, together, keyed_fence));
         match committed {
-            Ok(outcomes) => return Ok(with_counts(documents.report(&resolved, kind, &outcomes), all(), repeated)),
+            Ok(outcomes) => {
+                stored.count(all());
+                return Ok(stored.with_counts(documents.report(&resolved, kind, &outcomes), repeated));
+            }
+            Err(StoreError::PartlyApplied { applied, of, conflicts, source }) => {
+                stored.keep(applied, of);
+                match *source {
+                    // Only the chunks that another write changed are made again.
+                    StoreError::PreconditionFailed { .. } if !conflicts.is_empty() => {
+                        stored.count(all().filter(|chunk| !chunk.is_among(&conflicts)));
+                        made.retain(|chunk| chunk.is_among(&conflicts));
+                        merged.chunks.retain(|chunk| chunk.is_among(&conflicts));
+                    }
+                    StoreError::PreconditionFailed { .. } if matches!(kind, WriteKind::Append { .. }) => {
+                        return Err(WriteError::ShapeChanged { path: place.path.clone() });
+                    }
+                    error => return Err(error.into()),
+                }
+            }
             // The documents that an append changes were planned before its chunks, so both are planned again.
             Err(StoreError::PreconditionFailed { key, .. }) if documents.are_lent_with(&key) => {
                 return Err(WriteError::ShapeChanged { path: place.path.clone() });
@@ -167,7 +211,14 @@ pub(crate) async fn documents_only(
     kind: &WriteKind<'_>,
 ) -> Result<WriteReport, WriteError> {
     let documents = documents(context, place, resolved, kind).await?;
-    match shared_commit::commit(context, documents.changes.clone(), documents.consolidated()).await {
+    let committed = match context.is_keyed_at(&place.path) {
+        true => {
+            let batch = Batch::of_documents(documents.changes.clone());
+            keyed_commit::apply(context, batch, documents.consolidated()).await
+        }
+        false => shared_commit::commit(context, documents.changes.clone(), documents.consolidated()).await,
+    };
+    match committed {
         Ok(outcomes) => Ok(documents.report(resolved, kind, &outcomes)),
         Err(StoreError::PreconditionFailed { .. }) => Err(WriteError::ShapeChanged { path: place.path.clone() }),
         Err(StoreError::Intent(IntentError::Excludes { id })) => {
@@ -260,19 +311,47 @@ impl Documents<'_> {
     }
 }
 
-/// The report with the number of chunks.
-fn with_counts<'a>(
-    mut report: WriteReport,
-    chunks: impl Iterator<Item = &'a StagedChunk>,
-    conflicts_retried: u64,
-) -> WriteReport {
-    for chunk in chunks {
-        match chunk.is_stored() {
-            true => report.chunks_written += 1,
-            false => report.chunks_erased += 1,
+/// The chunks that a write has stored, and the keys that it has changed of those that it changes: all at once in a
+/// commit, and before it fails only where keys change one by one.
+#[derive(Debug, Default)]
+struct StoredChunks {
+    written: u64,
+    erased: u64,
+    keys: u64,
+    of: u64,
+}
+
+impl StoredChunks {
+    fn count<'a>(&mut self, chunks: impl Iterator<Item = &'a StagedChunk>) {
+        for chunk in chunks {
+            match chunk.is_stored() {
+                true => self.written += 1,
+                false => self.erased += 1,
+            }
         }
     }
-    WriteReport { conflicts_retried, ..report }
+
+    /// Records the keys that a batch changed before it failed.
+    fn keep(&mut self, applied: u64, of: u64) {
+        self.keys = self.keys.saturating_add(applied);
+        self.of = self.of.max(of);
+    }
+
+    /// The report with the number of chunks.
+    fn with_counts(&self, report: WriteReport, conflicts_retried: u64) -> WriteReport {
+        WriteReport { chunks_written: self.written, chunks_erased: self.erased, conflicts_retried, ..report }
+    }
+
+    /// The error of the write. An append that failed has no effect: its elements are outside of the array.
+    fn failed(&self, place: &WriteTarget, kind: &WriteKind<'_>, error: WriteError) -> WriteError {
+        match kind {
+            WriteKind::Region(..) if self.keys > 0 => {
+                let (written, of) = (self.keys, self.of.max(self.keys));
+                WriteError::PartlyWritten { path: place.path.clone(), written, of, source: Box::new(error) }
+            }
+            _ => error,
+        }
+    }
 }
 
 /// Re-resolves the array, and its region. Fails if its shape or data type changed since the write was planned.
@@ -285,7 +364,7 @@ async fn replan(
     if is_current(&target.context, &before).await? {
         return Ok(before);
     }
-    let resolved = target.context.resolve_array(&place.path, place.dialect).await?;
+    let resolved = until_unchanged(|| target.context.resolve_array(&place.path, place.dialect)).await?;
     place.check_precondition(&resolved)?;
     let resolved = resolved.for_change()?;
     let (old, new) = (before.array.model(), resolved.array.model());

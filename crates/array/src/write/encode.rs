@@ -55,6 +55,9 @@ pub(crate) struct WriteContext {
     /// The minimum memory of the write.
     pub(crate) least: MinMemory,
     empty: EmptyChunks,
+    /// What becomes of chunks that are full of the fill value, but were not: where erases have no conditions, these are
+    /// stored.
+    emptied: EmptyChunks,
     repeated: RepeatedChunks,
 }
 
@@ -104,7 +107,11 @@ impl WriteContext {
         let model = array.model();
         let size = model.data_type.fixed_size();
         let (least, repeated) = (MinMemory::default(), RepeatedChunks::default());
-        let mut target = Self { empty, size, context, array, layout, least, repeated };
+        let emptied = match context.guarantees_at(array.path()).conditional_erase {
+            true => empty,
+            false => EmptyChunks::Store,
+        };
+        let mut target = Self { empty, emptied, size, context, array, layout, least, repeated };
         if let Some(chain) = target.array.largest_chain()? {
             target.check_size(working_len(&chain))?;
             target.check_readable(&chain)?;
@@ -284,7 +291,9 @@ impl WriteContext {
             budget: self.context.options.slab_memory / 2,
             memory: self.context.options.max_chunk_memory(),
         };
-        let rewritten = rewrite(&chain, before, work.patches, self.empty, bounds);
+        let was_stored = read.iter().flatten().any(Option::is_some);
+        let empty = if was_stored { self.emptied } else { self.empty };
+        let rewritten = rewrite(&chain, before, work.patches, empty, bounds);
         let bytes = rewritten.map_err(|error| match error {
             RewriteError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() }.into(),
             RewriteError::TooLarge { size } => {
@@ -341,6 +350,11 @@ impl StagedChunk {
     /// Its keys.
     pub(crate) fn keys(&self) -> &[Key] {
         &self.keys
+    }
+
+    /// True if one of its keys is among these.
+    pub(crate) fn is_among(&self, keys: &[Key]) -> bool {
+        self.keys.iter().any(|key| keys.contains(key))
     }
 
     /// True if it was derived from these versions of its keys.

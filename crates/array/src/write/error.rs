@@ -2,11 +2,11 @@
 
 use zarrd_codec::CodecError;
 use zarrd_meta::NodePath;
-use zarrd_store::{Key, StoreError, Version};
+use zarrd_store::{Key, ReadError, StoreError, Version};
 
 use crate::{error::ArrayError, metadata::error::NodeError};
 
-/// An error of writing elements. Nothing was changed.
+/// An error of writing elements. Nothing was changed, except as [`PartlyWritten`](Self::PartlyWritten) says.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The array cannot be resolved, the selection is invalid, or a partially written chunk cannot be read.
@@ -90,7 +90,43 @@ pub enum WriteError {
         #[source]
         source: CodecError,
     },
+    /// Some keys were changed before the write failed, in a store that is written key by key. It can be repeated.
+    #[error("{written} of {of} keys of {path} were changed before the write failed: {source}")]
+    PartlyWritten {
+        /// The array's path.
+        path: NodePath,
+        /// The number of keys that were changed.
+        written: u64,
+        /// The number of keys that the write changes.
+        of: u64,
+        /// The error.
+        source: Box<WriteError>,
+    },
     /// The store failed, or the elements did not arrive.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl ReadError for WriteError {
+    fn is_changed(&self) -> bool {
+        match self {
+            Self::Array(error) => error.is_changed(),
+            Self::Node(error) => error.is_changed(),
+            Self::Store(error) => error.is_changed(),
+            _ => false,
+        }
+    }
+}
+
+impl WriteError {
+    /// True if the write failed because something was changed meanwhile, so that a repetition may succeed.
+    pub fn is_conflict(&self) -> bool {
+        matches!(
+            self,
+            Self::ShapeChanged { .. }
+                | Self::PreconditionFailed { .. }
+                | Self::Store(StoreError::PreconditionFailed { .. })
+                | Self::Array(ArrayError::TooManyConflicts { .. })
+        )
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use zarrd_store::{Key, Version};
+use zarrd_store::{Key, Version, until_unchanged};
 
 use super::{
     chunk_encoder::ChunkEncoder,
@@ -104,7 +104,7 @@ async fn merge_chunk(
 ) -> Result<Vec<StagedChunk>, WriteError> {
     let under = match part.coverage {
         Coverage::Full => BaseContent::Nothing,
-        Coverage::Partial => BaseContent::Stored(target.read(&part).await?),
+        Coverage::Partial => BaseContent::Stored(until_unchanged(|| target.read(&part)).await?),
     };
     let patches = stream::iter(waiting).map(|waiting| waiting.fetch(target));
     let patches = patches.buffered(FETCH_CONCURRENCY).try_collect().await?;

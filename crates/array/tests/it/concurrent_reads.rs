@@ -19,7 +19,7 @@ use zarrd_meta::{
     data_type::parse_v3,
     selection::{ReadRequest, Selection},
 };
-use zarrd_store::{Change, Key, MemoryStore, Precondition, TransactionalStore, WriteableStore};
+use zarrd_store::{BatchStore, Change, Key, MemoryStore, Precondition, TransactionalStore, WriteableStore};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -12,6 +12,7 @@ mod append;
 mod common;
 mod concurrent_reads;
 mod hierarchies;
+mod key_by_key;
 mod latency;
 mod read;
 mod read_only;

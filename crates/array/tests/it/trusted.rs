@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use zarrd_array::{ArrayError, Arrays, Depth, MemberPage, NodeError, Options};
+use zarrd_array::{ArrayError, Arrays, Depth, FileListing, MemberPage, NodeError, Options};
 use zarrd_meta::{Dialect, NodePath};
 use zarrd_store::{
     Consolidated, Guarantees, Key, Keyed, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, ReadableStore,
@@ -201,7 +201,8 @@ async fn metadata_that_are_out_of_date_show() {
     let version = describe(&both.exact, "/s/h", Depth::All, None).await.unwrap()["version"].clone();
     assert_eq!(trusted["version"], version, "and has the version of its own documents");
     // Pages of members are those of listings.
-    let (path, page) = (NodePath::parse("/s/h").unwrap(), MemberPage { limit: 10, cursor: None });
+    let (path, page) =
+        (NodePath::parse("/s/h").unwrap(), MemberPage { limit: 10, cursor: None, files: FileListing::Omitted });
     let page = both.trusting.hierarchies().members(&path, None, &page, None).await.unwrap();
     let tree: Value = page.node.info.zom.to_text().to_value().unwrap();
     assert_eq!(tree["members"].as_object().unwrap().keys().collect::<Vec<_>>(), ["b", "i", "new"]);

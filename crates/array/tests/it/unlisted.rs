@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use zarrd_array::{ArrayError, Arrays, Depth, MemberPage, NodeError, Options};
+use zarrd_array::{ArrayError, Arrays, Depth, FileListing, MemberPage, NodeError, Options};
 use zarrd_meta::NodePath;
 use zarrd_store::{
     Cursor, Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ServedStore, StoreError,
@@ -67,7 +67,7 @@ impl Both {
     async fn pages(&self, at: &str, limit: usize) -> Result<Vec<String>, NodeError> {
         let (mut names, mut cursor): (Vec<String>, Option<Cursor>) = (Vec::new(), None);
         loop {
-            let page = MemberPage { limit, cursor };
+            let page = MemberPage { limit, cursor, files: FileListing::Omitted };
             let found = self.unlisted.hierarchies().members(&NodePath::parse(at).unwrap(), None, &page, None).await?;
             let node = found.node.info.zom.to_text().to_value().unwrap();
             names.extend(node["members"].as_object().unwrap().keys().cloned());
@@ -315,7 +315,7 @@ async fn pages_have_the_members_that_documents_name() {
         let bare = both.pages("/bare", limit).await;
         assert!(matches!(bare, Err(NodeError::Store(StoreError::Unsupported { what: "listings" }))), "{bare:?}");
     }
-    let page = |cursor| MemberPage { limit: 2, cursor };
+    let page = |cursor| MemberPage { limit: 2, cursor, files: FileListing::Omitted };
     let unlisted = both.unlisted.hierarchies();
     let cursor = unlisted.members(&NodePath::parse("/g").unwrap(), None, &page(None), None).await.unwrap().next;
     assert!(cursor.is_some());

@@ -157,6 +157,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::PrefixNotEmpty
+            | ProblemType::NameConflict
             | ProblemType::ConfirmationRequired
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost
@@ -167,6 +168,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::PropfindFiniteDepth
             | ProblemType::ForeignDestination
             | ProblemType::SnapshotExpired
+            | ProblemType::ChangedWhileWritten
+            | ProblemType::PartlyWritten
+            | ProblemType::PartlyErased
             | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed

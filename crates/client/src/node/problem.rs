@@ -97,6 +97,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::PrefixNotEmpty
+            | ProblemType::NameConflict
             | ProblemType::InvalidSelection
             | ProblemType::SelectionRankMismatch
             | ProblemType::IndexOutOfBounds
@@ -124,6 +125,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::PropfindFiniteDepth
             | ProblemType::ForeignDestination
             | ProblemType::SnapshotExpired
+            | ProblemType::ChangedWhileWritten
+            | ProblemType::PartlyWritten
+            | ProblemType::PartlyErased
             | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed

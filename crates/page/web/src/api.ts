@@ -47,10 +47,20 @@ export interface Cost {
   storedBytes: number | null;
 }
 
+/** A value in a group that is no Zarr, or a prefix of some, which ends in `/` and has no size. */
+export interface FileEntry {
+  key: string;
+  size: number | null;
+  isDamaged: boolean;
+}
+
 export interface Page {
   node: JsonObject;
+  files: FileEntry[];
   /** The paths of the arrays whose stored numbers stand for others, or for missing ones. */
   undecoded: Set<string>;
+  /** The paths of mounts whose members are unknown. */
+  unlisted: Set<string>;
   cursor: string | null;
   broken: number;
   dialect: string;
@@ -135,7 +145,7 @@ export async function members(path: string, cursor: string | null, signal?: Abor
   return described(await request(membersUrl(path, cursor), "application/json", signal, "GET", "fail"));
 }
 
-const membersUrl = (path: string, cursor: string | null) => `${nodeUrl(path)}?include=source&limit=${PAGE_SIZE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`;
+const membersUrl = (path: string, cursor: string | null) => `${nodeUrl(path)}?include=files&limit=${PAGE_SIZE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`;
 
 /** The entity tag of elements, which is another one once they have changed. */
 export async function version(path: string, query: Query): Promise<string | null> {
@@ -149,10 +159,13 @@ export async function node(path: string, signal?: AbortSignal): Promise<Page> {
 
 async function described(response: Response): Promise<Page> {
   const body = parse(await response.text());
-  const { node, undecoded } = isObject(body) ? body : {};
+  const { node, undecoded, unlisted, files } = isObject(body) ? body : {};
+  const paths = (listed: Json | undefined) => new Set(Array.isArray(listed) ? listed.map((path) => String(path).replace(/^\//, "")) : []);
   return {
     node: isObject(node) ? node : {},
-    undecoded: new Set(Array.isArray(undecoded) ? undecoded.map((path) => String(path).replace(/^\//, "")) : []),
+    files: (Array.isArray(files) ? files : []).filter(isObject).map(({ key, size, damaged }) => ({ key: String(key), size: size === undefined ? null : Number(size), isDamaged: !!damaged })),
+    undecoded: paths(undecoded),
+    unlisted: paths(unlisted),
     cursor: response.headers.get("zarr-cursor"),
     broken: Number(response.headers.get("zarr-broken") ?? 0),
     dialect: response.headers.get("zarr-dialect") ?? "",

@@ -4,7 +4,7 @@ import { bytes, integer } from "./format";
 import { useAsync, useCell } from "./hooks";
 import type { Json } from "./json";
 import { group, more } from "./members";
-import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
+import { attributeText, dimensionLabel, dialectOf, join, nameOf, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
 import { imageOf } from "./ome";
 import { Preview } from "./preview";
 import { Attributes, Copy, Failure, Link, Name, Section } from "./parts";
@@ -14,7 +14,7 @@ import { snippets, writingSnippets, type Snippet } from "./snippets";
 const SHOWN = 200;
 
 export function GroupPage({ path }: { path: string }) {
-  const { node, members, cursor, isLoading, broken, other, dialect } = useCell(group(path));
+  const { node, members, files, unlisted, cursor, isLoading, broken, other, dialect } = useCell(group(path));
   const [limit, setLimit] = useState(SHOWN);
   useEffect(() => setLimit(SHOWN), [path]);
   if (!node && !members.length) return <p class="faint">Reading…</p>;
@@ -70,25 +70,46 @@ export function GroupPage({ path }: { path: string }) {
               <Link path={member.path}>
                 <Name text={member.name} />
                 {member.type === "group" && member.dialect && <span class="faint"> {member.dialect}</span>}
+                {unlisted.has(member.path) && <span class="faint"> not listed</span>}
               </Link>
             </li>
           ))}
         </ul>
       )}
       {arrays.length > 0 && <Arrays arrays={shown} />}
-      {(Math.max(arrays.length, groups.length) > limit || cursor) && (
+      {files.length > 0 && <Files files={files.slice(0, limit)} unlisted={unlisted} />}
+      {(Math.max(arrays.length, groups.length, files.length) > limit || cursor) && (
         <p>
           <button type="button" disabled={isLoading} onClick={() => (setLimit(limit + 1000), cursor && void more(path))}>
             Show more
           </button>
         </p>
       )}
-      {!members.length && !isLoading && !broken && <Empty path={path} />}
+      {!members.length && !files.length && !isLoading && !broken && <Empty path={path} />}
       <Dimensions arrays={arrays} />
       {node && <Details node={node} />}
     </>
   );
 }
+
+/** What is in a group and no Zarr. */
+const Files = ({ files, unlisted }: { files: api.FileEntry[]; unlisted: Set<string> }) => (
+  <table class="files" aria-label="Files">
+    <tbody>
+      {files.map(({ key, size, isDamaged }) => (
+        <tr key={key} class={isDamaged ? "damaged" : undefined}>
+          <th scope="row">
+            <a href={`${api.storeUrl(key)}${size === null ? "/" : ""}`}>
+              <Name text={nameOf(key.replace(/\/$/, ""))} />
+              {size === null && "/"}
+            </a>
+          </th>
+          <td class="number">{isDamaged ? "damaged" : size !== null ? bytes(size) : unlisted.has(key.slice(0, -1)) ? "not listed" : "folder"}</td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+);
 
 /** A group without members, and how to fill it. */
 function Empty({ path }: { path: string }) {

@@ -9,6 +9,8 @@ export interface Group {
   /** `null` where the caller may only pass through. */
   node: Node | null;
   members: Node[];
+  files: api.FileEntry[];
+  unlisted: Set<string>;
   cursor: string | null;
   isLoading: boolean;
   error: Error | null;
@@ -18,7 +20,7 @@ export interface Group {
 }
 
 const groups = new Map<string, Cell<Group>>();
-const EMPTY: Group = { node: null, members: [], cursor: null, isLoading: false, error: null, broken: 0, other: 0, dialect: "" };
+const EMPTY: Group = { node: null, members: [], files: [], unlisted: new Set(), cursor: null, isLoading: false, error: null, broken: 0, other: 0, dialect: "" };
 /** More members are not read. */
 const MAX_MEMBERS = 1_000_000;
 
@@ -108,6 +110,8 @@ export async function more(path: string): Promise<void> {
     cell.set({
       node,
       members: [...members, ...added],
+      files: [...cell.value.files, ...page.files],
+      unlisted: new Set([...cell.value.unlisted, ...page.unlisted]),
       cursor: page.cursor,
       isLoading: false,
       error: null,

@@ -174,7 +174,9 @@ impl BlockWriter {
         if self.state == WriterState::Finished {
             return Ok(None);
         }
-        let mut out = Vec::with_capacity(1 << 10);
+        // Small answers are one block; the last element of a full one ends beyond it.
+        let capacity = if self.state == WriterState::Header { 1 << 10 } else { BLOCK_SIZE + (1 << 10) };
+        let mut out = Vec::with_capacity(capacity);
         if self.state == WriterState::Header {
             if self.encoder.write_header(&mut out) == Progress::Partial {
                 return Ok(Some(out.into()));

@@ -112,7 +112,8 @@ impl Transfer {
         let prefix = prefix.unwrap_or_else(Prefix::root);
         match self.app.store().guarantees_below(&prefix).writes {
             Writes::None => Err(StoreError::Unsupported { what: "changes" }.into()),
-            _ => Ok(()),
+            Writes::Key => Err(StoreError::Unsupported { what: "copies and moves: it is written key by key" }.into()),
+            Writes::Commit => Ok(()),
         }
     }
 

@@ -82,7 +82,7 @@ impl Transfer {
         if let Err(lost) = self.session.confirm(&self.app) {
             return Err(StoreError::Upload(UploadError::Aborted(lost.into())));
         }
-        self.app.writes()?.commit(changes).await
+        self.app.commits()?.commit(changes).await
     }
 }
 

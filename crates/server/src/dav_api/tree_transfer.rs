@@ -189,7 +189,7 @@ impl Copier {
             return Ok(Change::Put { key, value: value.bytes().await?, precondition });
         }
         let payload = value.into_payload();
-        let staged = self.app.writes()?.stage(&key, payload).await?;
+        let staged = self.app.commits()?.stage(&key, payload).await?;
         Ok(Change::Set { staged, precondition })
     }
 }

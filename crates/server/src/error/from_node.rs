@@ -38,6 +38,10 @@ impl From<NodeError> for ApiError {
                 let (size, limit) = (Some(size as u64), Some(MAX_DOCUMENT_SIZE as u64));
                 (ProblemType::ValueTooLarge, Members { key: Some(key.to_string()), size, limit, ..Members::default() })
             }
+            NodeError::PartlyErased { path, source, .. } => {
+                let problem = Problem::new(ProblemType::PartlyErased).with_detail(detail);
+                return Self::build(problem.with_members(path_members(&path)), Vec::new(), Some(source.into()));
+            }
             // The client can pass another target.
             NodeError::NotInPlace { .. } => {
                 let known = Some(NODE_POST_PARAMETERS.iter().map(|&name| name.to_owned()).collect());

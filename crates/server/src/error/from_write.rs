@@ -1,6 +1,7 @@
 //! Errors of writing elements.
 
 use zarrd_array::WriteError;
+use zarrd_meta::NodePath;
 use zarrd_store::{StoreError, UploadError};
 use zarrd_wire::{
     etag,
@@ -44,9 +45,28 @@ impl From<WriteError> for ApiError {
             WriteError::PreconditionFailed { path, current } => {
                 (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..path_members(&path) })
             }
+            WriteError::PartlyWritten { path, source, .. } => {
+                return Self::partly(&path, detail, source);
+            }
             WriteError::Encode { key, source } => return unencodable_chunk(&key, &source),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl ApiError {
+    /// Some elements were written, and others not.
+    fn partly(path: &NodePath, detail: String, source: Box<WriteError>) -> Self {
+        let kind = match source.is_conflict() {
+            true => ProblemType::ChangedWhileWritten,
+            false => ProblemType::PartlyWritten,
+        };
+        let key = match &*source {
+            WriteError::Store(StoreError::PreconditionFailed { key, .. }) => Some(key.to_string()),
+            _ => None,
+        };
+        let members = Members { key, ..path_members(path) };
+        Self::build(Problem::new(kind).with_detail(detail).with_members(members), Vec::new(), Some(source))
     }
 }
 

@@ -260,6 +260,19 @@ impl ApiError {
         Self::build(problem.with_members(members), headers, Some(error.into()))
     }
 
+    /// A change was not made as a whole, in a store that is written key by key: since something else was changed
+    /// meanwhile, or since the store failed.
+    fn partly_written(members: Members, error: StoreError) -> Self {
+        let detail = error.to_string();
+        let StoreError::PartlyApplied { source, .. } = error else { return error.into() };
+        let (kind, key) = match &*source {
+            StoreError::PreconditionFailed { key, .. } => (ProblemType::ChangedWhileWritten, Some(key.to_string())),
+            _ => (ProblemType::PartlyWritten, None),
+        };
+        let members = Members { key, ..members };
+        Self::build(Problem::new(kind).with_detail(detail).with_members(members), Vec::new(), Some(source))
+    }
+
     /// Takes the error out of the response that it was converted to.
     pub(crate) fn take_from(response: &mut Response) -> Option<Self> {
         response.extensions_mut().remove()
@@ -352,7 +365,14 @@ impl From<StoreError> for ApiError {
                     Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
                 Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
             }
+            StoreError::PartlyApplied { .. } => Self::partly_written(Members::default(), error),
             StoreError::NotEmpty { ref prefix, ref key } => Self::prefix_not_empty(prefix, key, error.to_string()),
+            StoreError::NameConflict { ref key, ref existing } => {
+                let keys = vec![key.to_string(), existing.clone()];
+                let members = Members { key: Some(key.to_string()), keys, ..Members::default() };
+                let problem = Problem::new(ProblemType::NameConflict).with_detail(error.to_string());
+                Self::new(problem.with_members(members))
+            }
             StoreError::RangeNotSatisfiable { meta } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", meta.size))

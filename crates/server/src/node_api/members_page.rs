@@ -5,11 +5,11 @@ use http::{
     HeaderValue, StatusCode,
     header::{HeaderMap, LINK},
 };
-use zarrd_array::{MemberPage, Members};
+use zarrd_array::{FileListing, MemberPage, Members};
 use zarrd_meta::{NodePath, zom::ZomFormat};
 use zarrd_wire::{
     headers::CURSOR,
-    query::{MembersPage, NodeQuery},
+    query::{Include, MembersPage, NodeQuery},
 };
 
 use super::render::NodeRenderer;
@@ -29,7 +29,11 @@ pub(super) async fn get(
     conditions: &TagConditions,
 ) -> Result<Response, ApiError> {
     let cursor = page.cursor.as_ref().map(|cursor| engine.session.unbind(cursor)).transpose()?;
-    let request = MemberPage { limit: page.limit, cursor };
+    let files = match query.include {
+        Include::Nothing | Include::Source => FileListing::Omitted,
+        Include::Files => FileListing::Listed,
+    };
+    let request = MemberPage { limit: page.limit, cursor, files };
     let mapped = query.mapped.map(ZomFormat::dialect);
     let Members { node, next } = engine.hierarchies().members(path, query.dialect, &request, mapped).await?;
     let mut response = NodeRenderer::new(query, negotiation).respond(engine, node, conditions).await?;

@@ -11,11 +11,11 @@ use zarrd_array::{DescribedNode, Permit, undecoded};
 use zarrd_executor::{Cost, Work};
 use zarrd_meta::{Dialect, NodePath, ome::Image, zom::Node};
 use zarrd_operations::{Depth, LinkTarget, NodeInfo};
-use zarrd_store::Version;
+use zarrd_store::{Scanned, Version};
 use zarrd_wire::{
     etag,
     headers::{BROKEN, CONSISTENCY, DIALECT, DIALECTS_DIFFER, JSON, LOSSES, OTHER_DIALECTS},
-    node::{BrokenDocument, BrokenNode, Link, OtherNode, Source, render_losses},
+    node::{BrokenDocument, BrokenNode, FileEntry, Link, OtherNode, Source, render_losses},
     problem::{Members, Problem, ProblemType},
     query::{Form, Include, NodeQuery},
 };
@@ -36,6 +36,8 @@ const MEMBER_OVERHEAD_BYTES: usize = 32;
 const BROKEN_NODE_OVERHEAD_BYTES: u64 = 160;
 /// The memory of a listed child of another dialect in addition to its path, in bytes.
 const OTHER_NODE_BYTES: u64 = 512;
+/// The memory of a listed file or folder in addition to its key, in bytes.
+const FILE_ENTRY_BYTES: u64 = 320;
 const VARY_ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// Renders nodes in the requested form.
@@ -151,31 +153,33 @@ impl NodeRenderer {
     }
 
     /// Estimates the memory for rendering the node, in bytes.
-    fn memory_estimate(self, info: &NodeInfo) -> u64 {
-        let len = json_len_estimate(&info.zom.root, self.form, 0) as u64;
+    fn memory_estimate(self, node: &DescribedNode) -> u64 {
+        let len = json_len_estimate(&node.zom.root, self.form, 0) as u64;
+        let file = |entry: &Scanned| FILE_ENTRY_BYTES.saturating_add(entry.as_str().len() as u64);
         let other = |(path, _): &(NodePath, Dialect)| OTHER_NODE_BYTES.saturating_add(path.relative().len() as u64);
         let broken = |node: &zarrd_operations::BrokenNode| {
             let texts = [node.path.relative(), node.key.as_str(), &node.reason];
             texts.iter().map(|text| text.len() as u64).fold(BROKEN_NODE_OVERHEAD_BYTES, u64::saturating_add)
         };
         match self.include {
-            Include::Nothing => info.other_dialects.iter().map(other).fold(len, u64::saturating_add),
+            Include::Nothing => node.other_dialects.iter().map(other).fold(len, u64::saturating_add),
             // The text is copied once, and the other members are made of existing texts.
-            Include::Source => {
-                let broken = info.broken.iter().map(broken).fold(0, u64::saturating_add);
-                len.saturating_add(broken).saturating_mul(2)
+            Include::Source | Include::Files => {
+                let broken = node.broken.iter().map(broken).fold(0, u64::saturating_add);
+                let files = node.files.iter().flatten().map(file).fold(0, u64::saturating_add);
+                len.saturating_add(broken).saturating_add(files).saturating_mul(2)
             }
         }
     }
 
-    fn serialize(self, info: &NodeInfo) -> Result<(Bytes, ContentEncoding), ApiError> {
-        let node = match self.form {
-            Form::Tree => info.zom.to_text(),
-            Form::Flat => info.zom.to_flat_text(),
+    fn serialize(self, node: &DescribedNode) -> Result<(Bytes, ContentEncoding), ApiError> {
+        let zom = match self.form {
+            Form::Tree => node.zom.to_text(),
+            Form::Flat => node.zom.to_flat_text(),
         };
         let json = match self.include {
-            Include::Nothing => Ok(node.to_bytes()),
-            Include::Source => source(info).with_node(&node).map(Bytes::from),
+            Include::Nothing => Ok(zom.to_bytes()),
+            Include::Source | Include::Files => source(node).with_node(&zom).map(Bytes::from),
         };
         let json = json.map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
         content_encoding::compress(json, self.encoding)
@@ -187,7 +191,8 @@ fn other_node((path, dialect): &(NodePath, Dialect)) -> OtherNode {
     OtherNode { path: path.to_string(), dialect: *dialect }
 }
 
-fn source(info: &NodeInfo) -> Source {
+fn source(described: &DescribedNode) -> Source {
+    let DescribedNode { info, files, unlisted, .. } = described;
     let link = |(link, target): &(zarrd_meta::extensions::Link, LinkTarget)| {
         let zarrd_meta::extensions::Link { extension, pointer, path } = link.clone();
         Link { extension, pointer, path, resolved: *target }
@@ -202,9 +207,11 @@ fn source(info: &NodeInfo) -> Source {
         implicit: info.implicit,
         other_dialects: info.other_dialects.iter().map(other_node).collect(),
         broken: info.broken.iter().map(broken).collect(),
+        unlisted: unlisted.iter().map(NodePath::to_string).collect(),
         undecoded: undecoded(&info.path, &info.zom).iter().map(NodePath::to_string).collect(),
         losses: render_losses(&info.losses),
         links: info.links.iter().map(link).collect(),
+        files: files.as_ref().map(|files| files.iter().map(FileEntry::new).collect()),
         image: match &info.zom.root {
             Node::Group(group) => group.document.get("attributes").and_then(|attributes| Image::of(&attributes)),
             Node::Array(_) => None,

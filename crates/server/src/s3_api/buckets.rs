@@ -86,7 +86,7 @@ pub(super) async fn record(context: &Context, bucket: &Bucket) -> Result<(), Fai
         return Ok(());
     };
     write::confirm(context)?;
-    match context.app().writes()?.commit(vec![change]).await {
+    match context.app().commits()?.commit(vec![change]).await {
         // Another request made it.
         Ok(_) | Err(StoreError::PreconditionFailed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
@@ -104,7 +104,7 @@ pub(super) async fn delete(context: &Context, name: &str) -> Result<(), Failure>
     require(context, &bucket).await?;
     let erase = Change::Erase { key: record, precondition: zarrd_store::Precondition::none() };
     write::confirm(context)?;
-    context.app().writes()?.commit(vec![Change::CheckEmpty { prefix }, erase]).await?;
+    context.app().commits()?.commit(vec![Change::CheckEmpty { prefix }, erase]).await?;
     Ok(())
 }
 

@@ -42,7 +42,7 @@ pub(super) async fn complete(
     let parts: Vec<(u32, Version)> = parts.iter().map(|part| (part.number, part.version)).collect();
     write::confirm(context)?;
     buckets::record(context, &bucket).await?;
-    let store = Arc::clone(context.app().writes()?);
+    let store = Arc::clone(context.app().commits()?);
     let precondition = conditions.precondition;
     let completing = tokio::spawn(completed(store, found, parts, precondition.clone(), checksum));
     let mut completing = Box::pin(async move {

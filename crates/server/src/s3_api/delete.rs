@@ -107,7 +107,7 @@ async fn erase(
         let mut changes: Vec<Change> = keys.iter().map(erase).collect();
         changes.extend(write::record_change(context, record.as_ref()).await?);
         write::confirm(context)?;
-        match context.app().writes()?.commit(changes).await {
+        match context.app().commits()?.commit(changes).await {
             Ok(_) => return Ok(failed),
             Err(StoreError::PreconditionFailed { key, .. }) if Some(&key) == record.as_ref() => {}
             Err(StoreError::PreconditionFailed { key, current }) => {

@@ -62,7 +62,7 @@ pub(super) async fn create(
         note: checksums.map(Checksums::note).unwrap_or_default(),
     };
     buckets::record(context, &bucket).await?;
-    let id = context.app().writes()?.begin_upload(&key, &new).await?;
+    let id = context.app().commits()?.begin_upload(&key, &new).await?;
     Ok(CreateMultipartUploadOutput {
         bucket: Some(input.bucket),
         key: Some(input.key),
@@ -124,7 +124,7 @@ async fn put_part(
     number: u32,
     (payload, checksum): write::VerifiedPayload,
 ) -> Result<Part, Failure> {
-    let store = context.app().writes()?;
+    let store = context.app().commits()?;
     let staged = store.stage_part(&found.key, found.id, number, payload).await?;
     write::confirm(context)?;
     Ok(store.put_part(staged, checksum.await.ok().flatten()).await?)
@@ -134,14 +134,14 @@ async fn put_part(
 pub(super) async fn abort(context: &Context, input: AbortMultipartUploadInput) -> Result<(), Failure> {
     let found = find(context, &input.bucket, &input.key, &input.upload_id).await?.under_way()?;
     write::confirm(context)?;
-    Ok(context.app().writes()?.abort_upload(&found.key, found.id).await?)
+    Ok(context.app().commits()?.abort_upload(&found.key, found.id).await?)
 }
 
 /// The upload that a request names, which the caller began.
 pub(super) async fn find(context: &Context, bucket: &str, key: &str, id: &str) -> Result<CallersUpload, Failure> {
     let key = object(context, bucket, key)?;
     let id: UploadId = id.parse().map_err(|_| S3ErrorCode::NoSuchUpload)?;
-    let upload = context.app().writes()?.upload(&key, id).await?;
+    let upload = context.app().commits()?.upload(&key, id).await?;
     // Those of others are not shown to exist.
     if *upload.owner != *context.session().principal().id {
         return Err(S3ErrorCode::NoSuchUpload.into());
@@ -154,7 +154,7 @@ pub(super) async fn find(context: &Context, bucket: &str, key: &str, id: &str) -
 pub(super) async fn all_parts(context: &Context, found: &CallersUpload) -> Result<BTreeMap<u32, Part>, Failure> {
     let (mut parts, mut after) = (BTreeMap::new(), 0);
     loop {
-        let page = context.app().writes()?.upload_parts(&found.key, found.id, after, PAGE_PARTS).await?;
+        let page = context.app().commits()?.upload_parts(&found.key, found.id, after, PAGE_PARTS).await?;
         after = page.parts.last().map_or(after, |part| part.number);
         parts.extend(page.parts.into_iter().map(|part| (part.number, part)));
         if !page.more {

@@ -119,7 +119,7 @@ pub(super) async fn parts(context: &Context, input: ListPartsInput) -> Result<Li
     let max = limit("max-parts", input.max_parts)?;
     let after = u32::try_from(input.part_number_marker.unwrap_or_default());
     let after = after.map_err(|_| s3_error!(InvalidArgument, "part-number-marker is negative"))?;
-    let page = context.app().writes()?.upload_parts(&found.key, found.id, after, max.max(1)).await?;
+    let page = context.app().commits()?.upload_parts(&found.key, found.id, after, max.max(1)).await?;
     let (shown, more) = if max == 0 { (Vec::new(), false) } else { (page.parts, page.more) };
     let next = shown.last().and_then(|part| i32::try_from(part.number).ok());
     let part = |part: Part| {

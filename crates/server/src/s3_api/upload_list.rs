@@ -111,7 +111,7 @@ impl Place {
 impl Page<'_> {
     /// Lists uploads until the page is full. Returns true if there may be more.
     async fn fill(&mut self) -> Result<bool, Failure> {
-        let store = self.context.app().writes()?;
+        let store = self.context.app().commits()?;
         for _ in 0..MAX_PAGES {
             let wanted = self.max.saturating_sub(self.len()).max(PAGE_UPLOADS);
             let page = store.uploads(&self.scan.prefix, self.at.as_after(), wanted).await?;

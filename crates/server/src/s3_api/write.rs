@@ -37,7 +37,7 @@ pub(super) async fn put(
 ) -> Result<(PutResult, Option<Checksum>), Failure> {
     let precondition = precondition(context, key).await?;
     let (payload, checksum) = payload(context, MAX_PUT, None)?;
-    let staged = context.app().writes()?.stage(key, payload).await?;
+    let staged = context.app().commits()?.stage(key, payload).await?;
     let checksum = checksum.await.ok().flatten();
     let staged = staged.with_attributes(attributes.with_checksum(checksum));
     Ok((commit(context, bucket, staged, precondition).await?, checksum))
@@ -99,7 +99,7 @@ pub(super) async fn commit(
         let record = context.names().record(bucket);
         changes.extend(record_change(context, record.as_ref()).await?);
         confirm(context)?;
-        match context.app().writes()?.commit(changes).await {
+        match context.app().commits()?.commit(changes).await {
             Ok(outcomes) => match outcomes.first() {
                 Some(ChangeOutcome::Set(result)) => return Ok(*result),
                 _ => return Err(StoreError::InvalidStaged.into()),

@@ -186,6 +186,7 @@ fn node_target() -> impl Strategy<Value = String> {
         "as=",
         "flat",
         "include=source",
+        "include=files",
         "dialect=v2",
         "dialect=v3",
         "dialect=draft",

@@ -29,6 +29,7 @@ mod element_conversions;
 mod freshness;
 mod generated_requests;
 mod images;
+mod key_by_key;
 mod labels;
 mod listings;
 mod masked_arrays;

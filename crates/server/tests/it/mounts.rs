@@ -11,8 +11,8 @@ use http::{Method, StatusCode};
 use serde_json::json;
 use zarrd_server::{AccessPolicy, AnonymousAccess, App, Grant, Grants, Settings, router};
 use zarrd_store::{
-    BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, ServedStore, SnapshotStore,
-    StoreError, StoreWrapper,
+    BackendErrorKind, Guarantees, Keyed, Listing, MemoryStore, MountName, Mounts, Operation, ServedStore,
+    SnapshotStore, StoreError, StoreWrapper,
 };
 use zarrd_wire::{health::Readiness, node::Source, problem::ProblemType};
 
@@ -224,6 +224,68 @@ async fn trees_of_the_root_mark_mounts_that_fail_or_do_not_answer() {
     let declared = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let answer = server.json(Method::POST, "/node/?validate", &declared).await;
     assert!(answer.status.is_server_error(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn trees_of_the_root_mark_mounts_without_listings() {
+    let [root, web, bare, named] = [(); 4].map(|()| MemoryStore::new());
+    put(&TestServer::over(Arc::new(root.clone()), Settings::default()), "own/zarr.json", GROUP.to_vec()).await;
+    for store in [&web, &bare, &named] {
+        let filled = TestServer::over(Arc::new(store.clone()), Settings::default());
+        v3(&filled, "a", json!("uint8"), &[4], &[2], json!(9)).await;
+    }
+    put(&TestServer::over(Arc::new(web.clone()), Settings::default()), "zarr.json", GROUP.to_vec()).await;
+    let array: serde_json::Value = {
+        let filled = TestServer::over(Arc::new(named.clone()), Settings::default());
+        serde_json::from_slice(&filled.value("a/zarr.json").await.unwrap()).unwrap()
+    };
+    let consolidated = json!({"zarr_format": 3, "node_type": "group", "attributes": {},
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {"a": array}}});
+    let filled = TestServer::over(Arc::new(named.clone()), Settings::default());
+    put(&filled, "zarr.json", consolidated.to_string().into_bytes()).await;
+    let unlisted = |store: MemoryStore| -> Arc<dyn SnapshotStore> {
+        let guarantees = Guarantees { listing: Listing::None, ..Guarantees::READ_ONLY };
+        Arc::new(Keyed::new(Unlisted(store), guarantees))
+    };
+    let mounts = [("bare", bare), ("named", named), ("web", web)];
+    let mounts = mounts.map(|(name, store)| (name.parse::<MountName>().unwrap(), unlisted(store)));
+    let served = Mounts::new("test", Arc::new(root.clone()).into(), BTreeMap::from(mounts)).served();
+    let server = TestServer { router: router(App::new(served, Settings::default())), store: Arc::new(root) };
+    for query in ["depth=all", "depth=1", "limit=10", "depth=all&as=v3", "depth=2&flat"] {
+        let answer = server.get(&format!("/node/?include=source&{query}"), &[]).await;
+        assert_eq!(answer.status, StatusCode::OK, "{query}: {answer:?}");
+        assert_eq!(answer.json()["unlisted"], json!(["/bare", "/web"]), "{query}");
+    }
+    let tree = server.get("/node/?depth=all", &[]).await.json();
+    let names: Vec<&String> = tree["members"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["named", "own", "web"], "{tree}");
+    assert!(tree["members"]["web"].get("members").is_none(), "nothing is said of its members: {tree}");
+    assert!(tree["members"]["named"]["members"]["a"].is_object(), "{tree}");
+    assert_eq!(server.get("/array/web/a?format=json", &[]).await.json(), json!([9, 9, 9, 9]));
+    server.get("/node/web", &[]).await.problem(ProblemType::Unsupported);
+    // What compares with the root does not pass over a mount.
+    let declared = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
+    let compared = server.json(Method::POST, "/node/?validate", &declared).await;
+    assert!(!compared.status.is_success(), "{compared:?}");
+}
+
+/// A store whose listings fail.
+struct Unlisted(MemoryStore);
+
+#[async_trait]
+impl StoreWrapper for Unlisted {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        match operation {
+            Operation::ListPrefix(_) | Operation::ListDir(_) => Err(StoreError::Unsupported { what: "listings" }),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -269,3 +269,36 @@ async fn invalid_member_pages_are_rejected() {
     assert_eq!(server.get(&format!("/node/?limit=1&cursor={cursor}"), &[]).await.status, StatusCode::OK);
     server.get(&format!("/node/g?limit=1&cursor={cursor}"), &[]).await.problem(ProblemType::InvalidCursor);
 }
+
+#[tokio::test]
+async fn include_files_lists_what_is_no_zarr_in_pages() {
+    let server = TestServer::new();
+    put(&server, "g/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec()).await;
+    put(&server, "g/a/zarr.json", v3_array("uint8", &[1], &[1]).to_string().into_bytes()).await;
+    put(&server, "g/a/c/0", vec![1]).await;
+    put(&server, "g/README.md", b"# data".to_vec()).await;
+    put(&server, "g/figures/1.png", vec![1, 2]).await;
+    let whole = server.get("/node/g?include=files", &[]).await;
+    let listed: Source = serde_json::from_slice(&whole.body).unwrap();
+    let files = listed.files.as_deref().unwrap();
+    let sizes = files.iter().map(|file| (file.key.as_str(), file.value.as_ref().map(|value| value.size)));
+    assert_eq!(sizes.collect::<Vec<_>>(), [("g/README.md", Some(6)), ("g/figures/", None)]);
+    let served = server.get("/store/g/README.md", &[]).await;
+    assert_eq!(served.header("etag"), files[0].value.as_ref().unwrap().etag);
+    let mut without = whole.json();
+    without.as_object_mut().unwrap().remove("files");
+    assert_eq!(server.get("/node/g?include=source", &[]).await.json(), without);
+    assert!(!server.get("/node/g", &[]).await.text().contains("README"));
+    let (mut found, mut members, mut query) = (Vec::new(), Vec::new(), "include=files&limit=1".to_owned());
+    for _ in 0..10 {
+        let page = server.get(&format!("/node/g?{query}"), &[]).await;
+        let json = page.json();
+        members.extend(json["node"]["members"].as_object().unwrap().keys().cloned());
+        found.extend(json["files"].as_array().unwrap().iter().map(|file| file["key"].clone()));
+        let Some(next) = page.header("link").strip_prefix("<?").and_then(|link| link.split_once('>')) else { break };
+        next.0.clone_into(&mut query);
+    }
+    assert_eq!((members, found), (vec!["a".to_owned()], vec![json!("g/README.md"), json!("g/figures/")]));
+    server.get("/node/g?include=files&depth=all", &[]).await.problem(ProblemType::InvalidParameter);
+    assert_eq!(server.get("/node/g/a?include=files", &[]).await.json()["files"], json!([]));
+}

@@ -307,8 +307,10 @@ fn listing_examples_parse() {
 fn node_examples_parse() {
     let examples = &document()["components"]["examples"];
     let value = |name: &str| examples[name]["value"].clone();
-    let (source, node) = Source::of_answer(&Json::compact(&value("include-source"))).unwrap();
-    assert_eq!(Json::parse(source.with_node(&node).unwrap()).unwrap(), value("include-source"));
+    for name in ["include-source", "include-files"] {
+        let (source, node) = Source::of_answer(&Json::compact(&value(name))).unwrap();
+        assert_eq!(Json::parse(source.with_node(&node).unwrap()).unwrap(), value(name));
+    }
     let report: ValidateReport = serde_json::from_value(value("validate-report")).unwrap();
     assert_eq!(serde_json::to_value(report).unwrap(), value("validate-report"));
     let report: ConvertReport = serde_json::from_value(value("convert-report")).unwrap();

@@ -137,6 +137,17 @@ async fn non_empty_prefix_names_its_first_key() {
 }
 
 #[tokio::test]
+async fn name_conflict_names_both_keys() {
+    let server = failing_server(|key| StoreError::NameConflict { key: key.clone(), existing: format!("{key}/") });
+    for answer in [server.put("/store/some/key", &[], "1").await, server.delete("/store/some/key", &[]).await] {
+        assert_eq!(answer.status, StatusCode::CONFLICT);
+        let members = answer.problem(ProblemType::NameConflict).members;
+        let key = members.key.expect("a key");
+        assert_eq!(members.keys, [key.clone(), format!("{key}/")]);
+    }
+}
+
+#[tokio::test]
 async fn readiness_reports_writability() {
     let guarantees = [StoreGuarantees::new(None, Guarantees { checked: false, ..Guarantees::COMMITS })];
     let ready = TestServer::new().get("/readyz", &[]).await;

@@ -15,3 +15,7 @@ mod conformance;
 mod listing;
 mod metadata_reader;
 mod reading;
+mod writing;
+mod writing_conformance;
+mod writing_faults;
+mod writing_model;

@@ -11,3 +11,4 @@
 mod common;
 mod conformance;
 mod reading;
+mod zarrd;

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use zarrd_store::{
-    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, SnapshotStore, StoreError,
-    TransactionalStore, WriteableStore, list_all,
+    BatchStore, Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, SnapshotStore,
+    StoreError, TransactionalStore, WriteableStore, list_all,
 };
 use zarrd_store_local::{CompactError, IndexKind, LocalStore, Options};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use zarrd_store::{
-    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, StoreError, TransactionalStore,
+    BatchStore, Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, StoreError, TransactionalStore,
     WriteableStore,
 };
 use zarrd_store_local::{IndexKind, LocalStore, Options};

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use futures::TryStreamExt;
 use zarrd_store::{
-    AttributeFields, Attributes, Change, Completion, ContentField, Key, NewUpload, Payload, Precondition, Prefix,
-    ReadableStore, StoreError, TransactionalStore, UploadId, UploadStore, UploadsError, Version, WriteableStore,
+    AttributeFields, Attributes, BatchStore, Change, Completion, ContentField, Key, NewUpload, Payload, Precondition,
+    Prefix, ReadableStore, StoreError, TransactionalStore, UploadId, UploadStore, UploadsError, Version,
+    WriteableStore,
 };
 use zarrd_store_local::{Certainty, IndexKind, LocalStore, Options, Recovery};
 

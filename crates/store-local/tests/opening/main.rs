@@ -12,8 +12,8 @@ use std::{
 };
 
 use zarrd_store::{
-    ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, TransactionalStore,
-    WriteableStore,
+    BatchStore, ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError,
+    TransactionalStore, WriteableStore,
 };
 use zarrd_store_local::{Checked, FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 

@@ -8,8 +8,10 @@
 //!   "" (the root prefix) ──► both: the names of the mounts among those of the store at the root
 //! ```
 //!
-//! A mount hides what the store at the root has under its name. Mounts are read-only; changes go to the store at the
-//! root, and one that names or covers a mount fails with [`StoreError::Unsupported`] before anything is changed.
+//! A mount hides what the store at the root has under its name. Changes go to the store that has their keys: a batch is of
+//! one store, and what covers several fails with [`StoreError::Unsupported`] before anything is changed, as do changes of
+//! a mount that cannot be written. A mount is written key by key; [commits](crate::TransactionalStore) are of the store at the
+//! root.
 //!
 //! A step of a listing of a mount that takes longer than [`MAX_MOUNT_WAIT`] fails with [`BackendErrorKind::Timeout`],
 //! so that a store that does not answer holds up those who list all of them for no longer.
@@ -20,6 +22,7 @@ mod listing;
 mod name;
 mod place;
 mod snapshot;
+mod writes;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -35,11 +38,10 @@ use self::{
     snapshot::snapshot_of_places,
 };
 use crate::{
-    ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace,
-    GetResult, Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MetadataCache, PageRequest,
-    Payload, Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, Reads, RunId, Scan, ScanPage, ScrubStatus,
-    ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash,
-    WaitTimes, Watermark, WriteableStore, traits::scan_by_pages,
+    ByteRange, CachedMeta, Consolidated, CursorSigner, DirPage, DiskSpace, GetResult, Guarantees, Key, KeyPage,
+    KeySource, ListableStore, MetadataCache, PageRequest, Prefix, PrefixSnapshot, ReadableStore, Reads, Scan, ScanPage,
+    ScrubStatus, ServedStore, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, VersionHash, WaitTimes,
+    Watermark, traits::scan_by_pages,
 };
 
 /// A store at the root, with others mounted below names.
@@ -52,28 +54,25 @@ pub struct Mounts {
     cursors: CursorSigner,
 }
 
-/// The error of a change that names a mount.
-const READ_ONLY: StoreError = StoreError::Unsupported { what: "changes" };
-
-/// The error of a change that covers the root and its mounts.
-const ACROSS: StoreError = StoreError::Unsupported { what: "changes across mounted stores" };
-
 impl Mounts {
     /// Mounts stores below names.
     ///
     /// `identity` tells all of them together from others, such as by their URLs. It is the secret of the cursors of the
     /// root: servers that have the same stores continue the listings of each other.
-    pub fn new(identity: &str, root: ServedStore, mounts: BTreeMap<MountName, Arc<dyn SnapshotStore>>) -> Self {
+    pub fn new(identity: &str, root: ServedStore, mounts: BTreeMap<MountName, impl Into<ServedStore>>) -> Self {
+        let mounts = mounts.into_iter();
         let mounts: Arc<[Mount]> =
-            mounts.into_iter().map(|(name, store)| Mount { prefix: name.into_prefix(), store }).collect();
+            mounts.map(|(name, store)| Mount { prefix: name.into_prefix(), store: store.into() }).collect();
         Self { root, mounts, cursors: VersionHash::new(identity).cursors() }
     }
 
-    /// The store to be served, which can be written if that at the root can.
+    /// The store to be served, which can be written where the store at the root or a mount can.
     pub fn served(self) -> ServedStore {
-        match self.root.is_writable() {
-            true => Arc::new(self).into(),
-            false => ServedStore::read_only(Arc::new(self)),
+        let is_writable = self.root.is_writable() || self.mounts.iter().any(|mount| mount.store.is_writable());
+        match self.root.commits() {
+            Ok(_) => Arc::new(self).into(),
+            Err(_) if is_writable => ServedStore::key_by_key(Arc::new(self)),
+            Err(_) => ServedStore::read_only(Arc::new(self)),
         }
     }
 
@@ -87,29 +86,6 @@ impl Mounts {
         };
         let below = prefix.as_str().strip_prefix(mount.prefix.as_str()).and_then(|below| Prefix::parse(below).ok());
         below.map_or(Place::Hidden, |below| Place::Mounted(mount, below))
-    }
-
-    /// Fails if a change is not one of the store at the root alone.
-    fn check_change(&self, change: &Change) -> Result<(), StoreError> {
-        match change {
-            Change::ErasePrefix { prefix } | Change::CheckEmpty { prefix } => self.check_prefix(prefix),
-            change => change.key().map_or(Ok(()), |key| self.check_key(key)),
-        }
-    }
-
-    fn check_key(&self, key: &Key) -> Result<(), StoreError> {
-        match self.place_of_key(key) {
-            Place::Root => Ok(()),
-            Place::Mounted(..) | Place::Hidden => Err(READ_ONLY),
-        }
-    }
-
-    fn check_prefix(&self, prefix: &Prefix) -> Result<(), StoreError> {
-        match self.place_of_prefix(prefix) {
-            Place::Root if prefix.is_root() && !self.mounts.is_empty() => Err(ACROSS),
-            Place::Root => Ok(()),
-            Place::Mounted(..) | Place::Hidden => Err(READ_ONLY),
-        }
     }
 }
 
@@ -173,7 +149,7 @@ impl MetadataCache for Mounts {
     }
 
     fn is_filled_by_requests(&self) -> bool {
-        let mut stores = self.mounts.iter().map(|mount| &mount.store).chain([self.root.reads()]);
+        let mut stores = self.mounts.iter().map(|mount| mount.store.reads()).chain([self.root.reads()]);
         stores.any(|store| store.metadata_cache().is_some_and(MetadataCache::is_filled_by_requests))
     }
 
@@ -296,56 +272,5 @@ impl SnapshotStore for Mounts {
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         self.root.reads().queues()
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Mounts {
-    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        self.check_key(key)?;
-        self.root.writes()?.set(key, payload, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.check_key(key)?;
-        self.root.writes()?.erase(key, precondition).await
-    }
-
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        self.check_prefix(prefix)?;
-        self.root.writes()?.erase_prefix(prefix).await
-    }
-
-    async fn check_writable(&self) -> Result<(), StoreError> {
-        self.root.writes()?.check_writable().await
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for Mounts {
-    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
-        self.check_key(key)?;
-        self.root.writes()?.stage(key, payload).await
-    }
-
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        self.root.writes()?.read_staged(staged, range).await
-    }
-
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
-        changes.iter().try_for_each(|change| self.check_change(change))?;
-        self.root.writes()?.commit(changes).await
-    }
-
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        self.root.writes()?.intents().await
-    }
-
-    fn run(&self) -> Result<RunId, StoreError> {
-        self.root.writes()?.run()
-    }
-
-    fn is_running(&self, run: RunId) -> bool {
-        self.root.writes().is_ok_and(|root| root.is_running(run))
     }
 }

@@ -1,12 +1,12 @@
 //! The store that has a key or prefix.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, time::Duration};
 
 use futures::{TryFutureExt, TryStreamExt};
 use tokio::time::timeout;
 
 use crate::{
-    BackendErrorKind, BoxError, Conditions, GetResult, Guarantees, Key, Prefix, SnapshotStore, StoreError, Writes,
+    BackendErrorKind, BoxError, Conditions, GetResult, Guarantees, Key, Prefix, ServedStore, StoreError, Writes,
 };
 
 /// The time within which a mounted store has to answer a step of a listing, and what trees across stores ask it.
@@ -16,7 +16,7 @@ pub const MAX_MOUNT_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Mount {
     /// The prefix below which it is: its name and a `/`.
     pub(super) prefix: Prefix,
-    pub(super) store: Arc<dyn SnapshotStore>,
+    pub(super) store: ServedStore,
 }
 
 /// The store that has a key or prefix, and the key or prefix there.
@@ -26,6 +26,17 @@ pub(super) enum Place<'m, T> {
     Mounted(&'m Mount, T),
     /// None: it has the name of a mount.
     Hidden,
+}
+
+impl<'m, T> Place<'m, T> {
+    /// The same place, with another name there.
+    pub(super) fn map<U>(self, name: impl FnOnce(T) -> U) -> Place<'m, U> {
+        match self {
+            Self::Root => Place::Root,
+            Self::Mounted(mount, below) => Place::Mounted(mount, name(below)),
+            Self::Hidden => Place::Hidden,
+        }
+    }
 }
 
 /// The failure of a mounted store.
@@ -84,9 +95,13 @@ pub(super) fn place_of_key<'m>(mounts: &'m [Mount], key: &Key) -> Place<'m, Key>
 }
 
 impl Mount {
-    /// The guarantees of the store, which is not written, below a prefix of it.
+    /// The guarantees of the store below a prefix of it. It is written key by key, if at all.
     pub(super) fn guarantees(&self, below: &Prefix) -> Guarantees {
-        Guarantees { writes: Writes::None, conditions: Conditions::None, ..self.store.guarantees_below(below) }
+        let own = self.store.guarantees_below(below);
+        match self.store.is_writable() {
+            true => Guarantees { writes: own.writes.max(Writes::Key), ..own },
+            false => Guarantees { writes: Writes::None, conditions: Conditions::None, conditional_erase: false, ..own },
+        }
     }
 
     /// Waits for an answer, at most [`MAX_MOUNT_WAIT`].
@@ -117,6 +132,21 @@ fn outward(prefix: &Prefix, error: StoreError) -> StoreError {
         StoreError::Corrupt { key, cause } => StoreError::Corrupt { key: named(key), cause },
         StoreError::Changed { key } => StoreError::Changed { key: named(key) },
         StoreError::NotInSnapshot { key } => StoreError::NotInSnapshot { key: named(key) },
+        StoreError::PreconditionFailed { key, current } => StoreError::PreconditionFailed { key: named(key), current },
+        StoreError::NameConflict { key, existing } => {
+            StoreError::NameConflict { key: named(key), existing: format!("{prefix}{existing}") }
+        }
+        StoreError::DuplicateKey { key } => StoreError::DuplicateKey { key: named(key) },
+        StoreError::NotEmpty { prefix: below, key } => {
+            let below = Prefix::parse(&format!("{prefix}{below}")).unwrap_or(below);
+            StoreError::NotEmpty { prefix: below, key: named(key) }
+        }
+        StoreError::PartlyApplied { applied, of, conflicts, source } => StoreError::PartlyApplied {
+            applied,
+            of,
+            conflicts: conflicts.into_iter().map(named).collect(),
+            source: Box::new(outward(prefix, *source)),
+        },
         StoreError::Backend { .. } => mounted(prefix, error),
         error => error,
     }

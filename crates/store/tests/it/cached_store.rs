@@ -407,3 +407,45 @@ async fn request_for_what_is_current_asks_for_its_own_keys_only() {
     assert!(matches!(other.cached(&b).unwrap(), CachedMeta::Known(Some(meta)) if meta.size == 3));
     assert_eq!(read(&*snapshot, &b).await, "newer");
 }
+
+#[tokio::test(start_paused = true)]
+async fn changes_through_the_cache_are_seen_at_once() {
+    let (_, cached) = caching(Recheck::Never);
+    let document = key("zarr.json");
+    assert_eq!(cached.head(&document).await.unwrap(), None);
+    advance(Duration::from_millis(1)).await;
+    let set = cached.set(&document, "one".into(), Precondition::none()).await.unwrap();
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(cached.head(&document).await.unwrap().unwrap().version, set.version);
+    assert_eq!(cached.get(&document, None).await.unwrap().unwrap().bytes().await.unwrap(), "one");
+    advance(Duration::from_millis(1)).await;
+    cached.set(&document, "two".into(), Precondition::none()).await.unwrap();
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(cached.get(&document, None).await.unwrap().unwrap().bytes().await.unwrap(), "two");
+    cached.erase(&document, Precondition::none()).await.unwrap();
+    advance(Duration::from_millis(1)).await;
+    assert!(cached.get(&document, None).await.unwrap().is_none());
+    cached.set(&document, "three".into(), Precondition::none()).await.unwrap();
+    advance(Duration::from_millis(1)).await;
+    assert!(cached.head(&document).await.unwrap().is_some());
+    cached.erase_prefix(&Prefix::root()).await.unwrap();
+    assert!(cached.head(&document).await.unwrap().is_none());
+}
+
+/// An answer that was requested before a change, and arrives after it.
+#[tokio::test(start_paused = true)]
+async fn answer_from_before_a_change_is_not_cached() {
+    let (_, cached) = caching(Recheck::Never);
+    cached.set(&key("a"), "one".into(), Precondition::none()).await.unwrap();
+    advance(Duration::from_millis(1)).await;
+    let requested = Instant::now();
+    let listed = cached.inner().memory.list_prefix(&Prefix::root(), PageRequest::first(1)).await.unwrap();
+    let before = listed.keys.first().unwrap().meta.clone();
+    advance(Duration::from_millis(1)).await;
+    let set = cached.set(&key("a"), "two".into(), Precondition::none()).await.unwrap();
+    cached.insert_absent(&key("a"), requested);
+    assert_eq!(cached.cached(&key("a")), CachedMeta::Unknown);
+    advance(Duration::from_millis(1)).await;
+    assert_ne!(before.version, set.version);
+    assert_eq!(cached.head(&key("a")).await.unwrap().unwrap().version, set.version);
+}

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod batches;
 mod cached_store;
 mod conformance;
 mod forgetful;

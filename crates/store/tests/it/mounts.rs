@@ -13,11 +13,11 @@ use bytes::Bytes;
 use futures::FutureExt;
 use tokio::time::Instant;
 use zarrd_store::{
-    ByteRange, CachedMeta, CachedStore, Change, ChangeOutcome, Conditions, Consolidated, DirPage, GetResult,
-    Guarantees, Key, KeyCount, KeyPage, Keyed, ListableStore, Listing, MemoryStore, MetadataCache, MetadataReader,
-    MountName, Mounts, Operation, PageRequest, Payload, Precondition, Prefix, ReadableStore, Reads, Recheck, Scan,
-    ScanPage, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore, ValueMeta,
-    WriteableStore, Writes,
+    Batch, BatchStore, ByteRange, CachedMeta, CachedStore, Change, ChangeOutcome, Conditions, Consolidated, DirPage,
+    GetResult, Guarantees, Key, KeyCount, KeyPage, Keyed, ListableStore, Listing, MemoryStore, MetadataCache,
+    MetadataReader, MountName, Mounts, Operation, PageRequest, Payload, Precondition, Prefix, ReadableStore, Reads,
+    Recheck, Scan, ScanPage, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore,
+    ValueMeta, WriteableStore, Writes,
 };
 use zarrd_store_testkit::Factory;
 
@@ -170,7 +170,7 @@ async fn trust_in_consolidated_metadata_ends_at_mounts() {
     ] {
         assert_eq!(all.guarantees_below(&prefix(below)).consolidated, expected, "{below}");
     }
-    let alone = Mounts::new("test", ServedStore::read_only(store(trusted)), BTreeMap::new());
+    let alone = Mounts::new("test", ServedStore::read_only(store(trusted)), BTreeMap::<_, ServedStore>::new());
     assert_eq!(alone.guarantees().consolidated, Consolidated::Trusted);
 }
 
@@ -516,3 +516,68 @@ impl Factory for WithMount {
 }
 
 zarrd_store_testkit::conformance_tests!(WithMount => readable_writeable_listable, snapshots, transactional);
+
+/// The guarantees of a store that is written key by key.
+const KEYS: Guarantees = Guarantees {
+    writes: Writes::Key,
+    conditions: Conditions::ThisProcess,
+    conditional_erase: true,
+    ..Guarantees::READ_ONLY
+};
+
+fn set(at: &str, precondition: Precondition) -> Change {
+    Change::Put { key: key(at), value: "ours".into(), precondition }
+}
+
+fn check_absent(at: &str) -> Change {
+    Change::Check { key: key(at), precondition: Precondition::absent() }
+}
+
+#[tokio::test]
+async fn mount_that_can_be_written_is_written_key_by_key() {
+    let (root, lab, other) = (MemoryStore::new(), MemoryStore::new(), MemoryStore::new());
+    put(&other, &["e"]).await;
+    let written = ServedStore::key_by_key(Arc::new(Keyed::new(lab.clone(), KEYS)));
+    let mounts = BTreeMap::from([(name("lab"), written), (name("other"), foreign(&other).into())]);
+    let all = Mounts::new("test", Arc::new(root.clone()).into(), mounts);
+    let of = |below: &str| all.guarantees_below(&prefix(below)).writes;
+    assert_eq!([of("a/"), of("lab/"), of("other/"), of("")], [Writes::Commit, Writes::Key, Writes::None, Writes::None]);
+    all.set(&key("lab/a"), "value".into(), Precondition::absent()).await.unwrap();
+    let failed = all.set(&key("lab/a"), "value".into(), Precondition::absent()).await;
+    assert!(matches!(failed, Err(StoreError::PreconditionFailed { key: found, .. }) if found == key("lab/a")));
+    let staged = all.stage(&key("lab/s"), "staged".into()).await.unwrap();
+    assert_eq!(staged.key(), &key("lab/s"));
+    let changes = vec![Change::Set { staged, precondition: Precondition::none() }];
+    let batch = |documents| Batch { chunks: Vec::new(), documents };
+    let documents = vec![check_absent("zarr.json"), set("lab/b", Precondition::none())];
+    let outcomes = all.apply(Batch { chunks: changes, documents }).await.unwrap();
+    assert!(matches!(outcomes[..], [ChangeOutcome::Checked, ChangeOutcome::Set(_), ChangeOutcome::Set(_)]));
+    for (at, expected) in [("a", "value"), ("s", "staged"), ("b", "ours")] {
+        assert_eq!(lab.get(&key(at), None).await.unwrap().unwrap().bytes().await.unwrap(), expected);
+    }
+    // A check of the store at the root.
+    put(&root, &["zarr.json"]).await;
+    let failed = all.apply(batch(vec![check_absent("zarr.json"), set("lab/x", Precondition::none())])).await;
+    assert!(matches!(failed, Err(StoreError::PreconditionFailed { key: found, .. }) if found == key("zarr.json")));
+    for refused in [
+        vec![set("lab/x", Precondition::none()), set("x", Precondition::none())],
+        vec![set("other/x", Precondition::none())],
+        vec![set("lab/x", Precondition::none()), set("other/x", Precondition::none())],
+        vec![Change::ErasePrefix { prefix: Prefix::root() }],
+        vec![set("lab", Precondition::none())],
+    ] {
+        assert!(matches!(all.apply(batch(refused)).await, Err(StoreError::Unsupported { .. })));
+    }
+    // A commit is of the store at the root alone.
+    let commit = all.commit(vec![set("lab/x", Precondition::none())]).await;
+    assert!(matches!(commit, Err(StoreError::Unsupported { .. })));
+    assert!(lab.head(&key("x")).await.unwrap().is_none() && root.head(&key("x")).await.unwrap().is_none());
+    assert_eq!(all.erase_prefix(&prefix("lab/")).await.unwrap(), KeyCount::exact(3));
+    assert!(all.served().commits().is_ok());
+    // A store at the root that is read-only.
+    let written = ServedStore::key_by_key(Arc::new(Keyed::new(lab, KEYS)));
+    let below = Mounts::new("test", foreign(&other).into(), BTreeMap::from([(name("lab"), written)])).served();
+    below.writes().unwrap().set(&key("lab/a"), "value".into(), Precondition::none()).await.unwrap();
+    assert!(below.writes().unwrap().set(&key("a"), "value".into(), Precondition::none()).await.is_err());
+    assert!(matches!(below.commits(), Err(StoreError::Unsupported { .. })));
+}

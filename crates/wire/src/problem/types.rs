@@ -177,8 +177,14 @@ problem_types! {
     DialectsDiffer = "dialects-differ", CONFLICT, "Documents of two dialects differ";
     /// Keys exist below `prefix`, which has to be empty; `key` is the first of them.
     PrefixNotEmpty = "prefix-not-empty", CONFLICT, "Prefix not empty";
+    /// `key` cannot be changed while another key, or a prefix, exists: the store has one name for both. `keys` has the two.
+    NameConflict = "name-conflict", CONFLICT, "Name is taken";
     /// The shape of the array at `path` changed while the body was received, so that the selection no longer matches.
     ShapeChanged = "shape-changed", CONFLICT, "Shape changed";
+    /// A document or chunk was changed while the request was writing to a store that is written key by key: some keys were
+    /// changed, as `detail` says, and others not; `key` is the one that another program changed. The request can be
+    /// repeated.
+    ChangedWhileWritten = "changed-while-written", CONFLICT, "Changed while written";
     /// The snapshot does not exist: it ended for want of use or space, with the server, or on request, or there never was
     /// one with this id.
     SnapshotExpired = "snapshot-expired", GONE, "Snapshot expired";
@@ -223,6 +229,12 @@ problem_types! {
     CorruptValue = "corrupt-value", INTERNAL_SERVER_ERROR, "Corrupt stored value";
     /// The chunk stored for `key` cannot be decoded; `codec` is the one that failed.
     UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "Chunk cannot be decoded";
+    /// The request failed in the middle, in a store that is written key by key: some keys were changed, as `detail` says,
+    /// and others not. The request can be repeated.
+    PartlyWritten = "partly-written", INTERNAL_SERVER_ERROR, "Partly written";
+    /// The erase of the node at `path` failed in the middle, in a store that is written key by key: its documents may be
+    /// gone, and keys are left, as `detail` says. The request can be repeated.
+    PartlyErased = "partly-erased", INTERNAL_SERVER_ERROR, "Partly erased";
     /// The client has as many requests in progress as one client may have under contention, or a snapshot while it asks
     /// for another one; `Retry-After` is the time to wait.
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "Too many requests";

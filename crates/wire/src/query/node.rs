@@ -17,7 +17,7 @@ pub const DEPTH: &str = "depth";
 pub const AS: &str = "as";
 /// Returns the documents by path instead of as a tree.
 pub const FLAT: &str = "flat";
-/// Additional properties to return: `source`.
+/// Additional properties to return: `source` or `files`.
 pub const INCLUDE: &str = "include";
 /// Replaces an existing node.
 pub const OVERWRITE: &str = "overwrite";
@@ -31,6 +31,10 @@ pub const VALIDATE: &str = "validate";
 pub const CONVERT: &str = "convert";
 /// The path that a conversion copies to.
 pub const TARGET: &str = "target";
+
+/// The names of additional properties.
+const SOURCE: &str = "source";
+const FILES: &str = "files";
 
 /// The parameters of reading a node.
 pub const NODE_PARAMETERS: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT];
@@ -90,6 +94,8 @@ pub enum Include {
     Nothing,
     /// Its storage properties, and what the ZOM leaves out: [`Source`](crate::node::Source).
     Source,
+    /// The same, and what is directly below a group and belongs to no node, with a page of members.
+    Files,
 }
 
 /// The query of creating a node.
@@ -159,16 +165,17 @@ impl NodeQuery {
         };
         let include = match include.as_deref() {
             None => Include::Nothing,
-            Some("source") => Include::Source,
-            Some(_) => return Err(QueryError::Invalid { name: INCLUDE, expected: "is source" }),
+            Some(SOURCE) => Include::Source,
+            Some(FILES) => Include::Files,
+            Some(_) => return Err(QueryError::Invalid { name: INCLUDE, expected: "is source or files" }),
         };
         let form = if flag(FLAT, flat)? { Form::Flat } else { Form::Tree };
         let depth = depth.as_deref().map(parse_depth).transpose()?.unwrap_or_default();
         let limit = limit.as_deref().map(parse_limit).transpose()?;
-        let page = (limit.is_some() || cursor.is_some())
+        let page = (limit.is_some() || cursor.is_some() || include == Include::Files)
             .then(|| MembersPage { limit: limit.unwrap_or(DEFAULT_LIMIT), cursor: cursor.map(Cursor::from_text) });
         if page.is_some() && depth != Depth::Levels(1) {
-            let expected = "is 1 with \"limit\" or \"cursor\": members come in pages without theirs";
+            let expected = "is 1 with \"limit\", \"cursor\" or \"include=files\": members come in pages without theirs";
             return Err(QueryError::Invalid { name: DEPTH, expected });
         }
         Ok(Self { depth, page, mapped, form, include, dialect: dialect_of(dialect)? })
@@ -182,7 +189,11 @@ impl NodeQuery {
         });
         let mapped = self.mapped.map(|version| format!("{AS}={}", version.dialect()));
         let flat = (self.form == Form::Flat).then(|| FLAT.to_owned());
-        let include = (self.include == Include::Source).then(|| format!("{INCLUDE}=source"));
+        let include = match self.include {
+            Include::Nothing => None,
+            Include::Source => Some(format!("{INCLUDE}={SOURCE}")),
+            Include::Files => Some(format!("{INCLUDE}={FILES}")),
+        };
         let limit = self.page.as_ref().map(|page| format!("{LIMIT}={}", page.limit));
         let cursor = self.page.as_ref().and_then(|page| page.cursor.as_ref());
         let cursor = cursor.map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
@@ -349,6 +360,9 @@ mod tests {
         for query in [full.clone(), NodeQuery { depth: Depth::Levels(0), ..full }, paged] {
             assert_eq!(NodeQuery::parse(&query.render()), Ok(query));
         }
+        let files = NodeQuery::parse("include=files").unwrap();
+        assert_eq!(files.render(), "limit=1000&include=files", "files come in pages");
+        assert_eq!(NodeQuery::parse(&files.render()), Ok(files));
         let page = |query| NodeQuery::parse(query).unwrap().page;
         assert_eq!(page("depth=1&limit=10000"), Some(MembersPage { limit: 10_000, cursor: None }));
         let cursor = Some(Cursor::from_text("x"));
@@ -362,6 +376,7 @@ mod tests {
             ("depth=0&limit=1", DEPTH),
             ("depth=2&cursor=x", DEPTH),
             ("limit=1&depth=all", DEPTH),
+            ("depth=0&include=files", DEPTH),
             ("limit=0", LIMIT),
             ("limit=10001", LIMIT),
             ("limit=", LIMIT),

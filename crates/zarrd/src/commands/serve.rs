@@ -85,7 +85,7 @@ async fn serve(
     let tokens = served_tokens::open(config).await?;
     let shared = store.shared();
     log_guarantees(config, &shared);
-    let swept = shared.writes().ok().map(|store| sweep_uploads(Arc::clone(store)));
+    let swept = shared.commits().ok().map(|store| sweep_uploads(Arc::clone(store)));
     let _sweeping = swept.map(|swept| AbortOnDropHandle::new(tokio::spawn(swept)));
     let scheme = if tls.is_some() { "https" } else { "http" };
     let mut settings = config.settings.clone();
@@ -129,7 +129,13 @@ async fn serve(
 
 /// Opens the stores.
 async fn open(config: &ServeConfig) -> Result<ServedStores, OpenStoreError> {
-    ServedStores::open(&config.store, config.access, config.write, (&config.mounts, &config.private)).await
+    ServedStores::open(
+        &config.store,
+        config.access,
+        config.write,
+        (&config.mounts, config.mount_access, &config.private),
+    )
+    .await
 }
 
 /// Logs the guarantees of each store.

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use zarrd_store::{BoxError, SnapshotStore, StoreKind, StoreUrl};
+use zarrd_store::{BoxError, ServedStore, SnapshotStore, StoreKind, StoreUrl};
 
 /// The kinds. Another one is its crate and an entry here.
 const KINDS: [StoreKind; 3] = [zarrd_store_dir::KIND, zarrd_store_object::KIND, zarrd_store_http::KIND];
@@ -40,6 +40,16 @@ impl ForeignUrl {
     /// Opens the store for reading. Files of a directory that are `private` are not read.
     pub(crate) async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
         self.0.open(private).await
+    }
+
+    /// Opens the store to be served: for writing too, if the URL says so.
+    pub(crate) async fn open_to_serve(&self, private: &[PathBuf]) -> Result<ServedStore, BoxError> {
+        self.0.open_to_serve(private).await
+    }
+
+    /// True if the URL says that the store is served for writing too.
+    pub(crate) fn is_written(&self) -> bool {
+        self.0.is_written()
     }
 
     /// The directory of the store, if it is one of this machine.

@@ -64,7 +64,12 @@ impl Location {
         }
     }
 
-    /// True if other programs write the data, which can only be read.
+    /// True if it has data of other programs, and its URL says that it is served for writing too.
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(self, Self::Foreign(url) if url.is_written())
+    }
+
+    /// True if it has data of other programs.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign(_))
     }

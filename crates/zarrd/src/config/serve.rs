@@ -39,6 +39,8 @@ pub(crate) struct ServeConfig {
     pub(crate) mounts: Vec<Mount>,
     /// Access mode of the store.
     pub(crate) access: StoreAccess,
+    /// The access to mounted stores that other programs write.
+    pub(crate) mount_access: StoreAccess,
     /// Directory of tokens.
     pub(crate) tokens: TokenDirectory,
     /// Limits of the store if it is written to.
@@ -98,7 +100,7 @@ impl ServeConfig {
         let (changes, store_access) = match read_only {
             true => (Changes::Rejected, StoreAccess::ReadOnly),
             // Changes of a store that cannot be changed are answered by the server.
-            false if store.is_foreign() => (Changes::Accepted, StoreAccess::ReadOnly),
+            false if store.is_foreign() && !store.is_written() => (Changes::Accepted, StoreAccess::ReadOnly),
             false => (Changes::Accepted, StoreAccess::ReadWrite),
         };
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
@@ -116,6 +118,7 @@ impl ServeConfig {
             private: Vec::new(),
             mounts,
             access: store_access,
+            mount_access: if read_only { StoreAccess::ReadOnly } else { StoreAccess::ReadWrite },
             tokens,
             write,
             listen,

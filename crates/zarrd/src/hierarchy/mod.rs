@@ -5,7 +5,7 @@ mod summary;
 
 use std::sync::Arc;
 
-use zarrd_array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
+use zarrd_array::{ArrayError, Arrays, FileListing, Hierarchies, MAX_MEMBERS, MemberPage};
 use zarrd_client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath, RemoteError};
 use zarrd_operations::NodeRejection;
 use zarrd_store::{Cursor, Key, ListableStore, PageRequest, Prefix, ReadableStore, ServedStore, StoreError};
@@ -148,7 +148,7 @@ impl Hierarchy {
     ) -> Result<(NodeInfo, Option<Cursor>), NodeReadError> {
         match &self.nodes {
             NodeSource::Local(nodes) => {
-                let page = MemberPage { limit: MAX_MEMBERS, cursor };
+                let page = MemberPage { limit: MAX_MEMBERS, cursor, files: FileListing::Omitted };
                 let page = nodes.members(path, dialect, &page, None).await;
                 page.map(|page| (page.node.info, page.next)).map_err(|error| local_error(error, path))
             }

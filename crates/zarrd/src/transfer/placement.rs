@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_store::{
-    Change, Key, KeyError, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError,
+    BatchStore, Change, Key, KeyError, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError,
     TransactionalStore, WriteableStore, list_all,
 };
 use zarrd_store_local::LocalStore;

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_meta::zom::MAX_NODES;
-use zarrd_store::{Cursor, PageRequest, Prefix};
+use zarrd_store::{Cursor, Entry, PageRequest, Prefix};
 
 use crate::{
     context::Context,
@@ -20,6 +20,13 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// The names of keys and prefixes of one listing.
+    pub(super) fn of(keys: &[Entry], prefixes: &[Prefix]) -> Self {
+        let prefixes = prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
+        let keys = keys.iter().map(|entry| entry.key.name().to_owned()).collect();
+        Self { prefixes, keys }
+    }
+
     /// A hash of the names, which are sorted.
     pub(crate) fn hash(&self) -> u128 {
         let mut hash = Xxh3::new();
@@ -54,9 +61,7 @@ pub(crate) async fn list(
     page: &PageRequest,
 ) -> Result<(Listed, Option<Cursor>), NodeError> {
     let found = context.store.list_dir(prefix, page.clone()).await?;
-    let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
-    let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
-    Ok((Listed { prefixes, keys }, found.cursor))
+    Ok((Listed::of(&found.keys, &found.prefixes), found.cursor))
 }
 
 /// A hash of the names directly below a prefix.

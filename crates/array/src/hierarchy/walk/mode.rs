@@ -1,7 +1,7 @@
 //! The nodes that a walk visits.
 
 use zarrd_operations::Depth;
-use zarrd_store::Cursor;
+use zarrd_store::{Cursor, Scanned};
 
 /// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
 pub(crate) const MAX_LEVELS: u32 = 64;
@@ -72,4 +72,6 @@ pub(crate) struct Window {
     pub(crate) limit: usize,
     /// The start; `None` for the first member. After the walk, the start of the next page; `None` after the last.
     pub(crate) cursor: Option<Cursor>,
+    /// What is directly below the group and belongs to no node, if it is listed. Empty before the walk.
+    pub(crate) files: Option<Vec<Scanned>>,
 }

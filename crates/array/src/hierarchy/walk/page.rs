@@ -1,15 +1,19 @@
 //! Pages of members: some of the children of a group, from a cursor of the store's listing on.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
-use zarrd_meta::{Dialect, NodePath, documents::draft, zom::Members};
+use zarrd_meta::{Dialect, NodePath, documents::draft, names::is_document_name, zom::Members};
 use zarrd_operations::Depth;
-use zarrd_store::{Cursor, Key, PageRequest, Prefix, StoreError};
+use zarrd_store::{Cursor, DirPage, Entry, Key, PageRequest, Prefix, Scanned, StoreError};
 
 use super::{
     documents::{Check, Documents},
-    listing::{Listed, PageReads, list},
+    listing::{Listed, PageReads},
     mode::{DialectMode, FailedMounts, WalkOptions, Window},
+    probe::{Batch, is_preferred},
     walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
@@ -35,28 +39,30 @@ pub(crate) async fn walk_page(
     dialect: Option<Dialect>,
     mode: DialectMode,
     window: &Window,
-) -> Result<(Walk, Window), NodeError> {
+) -> Result<(Walk, Option<Cursor>), NodeError> {
     let options = WalkOptions { mode, failed_mounts: FailedMounts::Broken, ..WalkOptions::new(Depth::Levels(1)) };
     let mut walker = Walker::settled(context, path, dialect, options, Some(window)).await?;
     if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());
     }
-    let cursor = walker.window.take().and_then(|window| window.cursor);
-    let next = Window { cursor, ..window.clone() };
+    // An array has no members to visit, and no window either then.
+    let next = walker.window.as_mut().and_then(|window| window.cursor.take());
     Ok((walker.finish(path).await?, next))
 }
 
 impl Walker<'_> {
     /// A page of the entries directly below a prefix, and where the next one starts.
-    async fn list_page(&mut self, prefix: &Prefix, page: PageRequest) -> Result<(Listed, Option<Cursor>), NodeError> {
-        let (listed, cursor) = match list(self.context, prefix, &page).await {
-            Err(NodeError::Store(StoreError::Unsupported { .. })) if self.reader.is_unlisted(prefix) => {
-                return self.reader.named_page(prefix, &page).await;
+    async fn list_page(&mut self, prefix: &Prefix, page: PageRequest) -> Result<ListedPage, NodeError> {
+        let DirPage { keys, prefixes, cursor } = match self.context.store.list_dir(prefix, page.clone()).await {
+            Err(StoreError::Unsupported { .. }) if self.reader.is_unlisted(prefix) => {
+                let (listed, cursor) = self.reader.named_page(prefix, &page).await?;
+                return Ok(ListedPage { listed, keys: Vec::new(), cursor });
             }
             found => found?,
         };
+        let listed = Listed::of(&keys, &prefixes);
         self.reader.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
-        Ok((listed, cursor))
+        Ok(ListedPage { listed, keys, cursor })
     }
 
     /// The dialect of the first node directly below a prefix, which is searched page by page.
@@ -68,11 +74,18 @@ impl Walker<'_> {
     ) -> Result<Option<Dialect>, NodeError> {
         let mut page = PageRequest::first(BATCH);
         loop {
-            let (listed, cursor) = self.list_page(prefix, page).await?;
+            let ListedPage { listed, cursor, .. } = self.list_page(prefix, page).await?;
             let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
-            let found = self.reader.documents(&paths, Check::Model).await?;
-            let dialects = found.iter().flat_map(Documents::readable);
-            let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
+            let mut best = None;
+            for Batch { paths, .. } in self.batches(&paths) {
+                let found = self.reader.documents(paths, Check::Model).await?;
+                let dialects = found.iter().flat_map(Documents::readable);
+                best =
+                    best.into_iter().chain(dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found))).min();
+                if best.is_some_and(|best| is_preferred(best, wanted)) {
+                    break;
+                }
+            }
             match cursor {
                 Some(cursor) if best.is_none() => page = PageRequest::after(BATCH, cursor),
                 _ => return Ok(best),
@@ -94,29 +107,60 @@ impl Walker<'_> {
                 Prefix::parse(&children).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })?
             }
         };
-        let mut entries = window.limit.saturating_mul(ENTRIES_PER_MEMBER);
-        let mut cursor = window.cursor;
+        let Window { limit, mut cursor, mut files } = window;
+        let mut entries = limit.saturating_mul(ENTRIES_PER_MEMBER);
         loop {
-            let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
-            let rest = window.limit.saturating_sub(found);
-            let (listed, next) = self.list_page(&below, PageRequest { limit: rest, cursor }).await?;
+            let rest = limit.saturating_sub(self.count_found(files.as_deref()));
+            let page = self.list_page(&below, PageRequest { limit: rest, cursor }).await?;
+            let ListedPage { listed, keys, cursor: next } = page;
             let listed_count = listed.prefixes.len() + listed.keys.len();
             match &root {
                 None => {
                     let paths = paths(below.as_str(), &listed.prefixes, reserved);
+                    let nodes_before = (self.items.len(), self.other.len());
                     self.children(0, &paths, dialect, 1).await?;
+                    if let Some(files) = &mut files {
+                        let prefixes = listed.prefixes.iter().filter(|name| !reserved.contains(&name.as_str()));
+                        files.extend(self.files(&below, prefixes, keys, nodes_before));
+                    }
                 }
                 Some(root) => self.draft_members(&path, root, &below, listed).await?,
             }
             entries = entries.saturating_sub(listed_count.max(1));
             cursor = next;
-            let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
-            if cursor.is_none() || entries == 0 || found.saturating_mul(2) >= window.limit {
+            let found = self.count_found(files.as_deref());
+            if cursor.is_none() || entries == 0 || found.saturating_mul(2) >= limit {
                 break;
             }
         }
-        self.window = Some(Window { cursor, ..window });
+        self.window = Some(Window { limit, cursor, files });
         Ok(())
+    }
+
+    /// The number of members and files of a page so far.
+    fn count_found(&self, files: Option<&[Scanned]>) -> usize {
+        let members = self.items.len().saturating_sub(1).saturating_add(self.other.len());
+        members.saturating_add(files.map_or(0, <[_]>::len))
+    }
+
+    /// The keys and prefixes directly below a group that belong to no node: no documents, and none of the nodes after
+    /// the first ones, which were found at these names.
+    fn files<'n>(
+        &self,
+        below: &Prefix,
+        prefixes: impl Iterator<Item = &'n String>,
+        keys: Vec<Entry>,
+        (items, other): (usize, usize),
+    ) -> Vec<Scanned> {
+        let members = self.items.get(items..).unwrap_or_default().iter().map(|item| &item.branch.path);
+        let others = self.other.get(other..).unwrap_or_default().iter().map(|(path, _)| path);
+        let nodes: HashSet<&str> = members.chain(others).filter_map(NodePath::name).collect();
+        let prefixes = prefixes.filter(|name| !nodes.contains(name.as_str()));
+        let prefixes = prefixes.filter_map(|name| Prefix::parse(&format!("{below}{name}/")).ok()).map(Scanned::Prefix);
+        let keys = keys.into_iter().filter(|entry| !is_document_name(entry.key.name())).map(Scanned::Key);
+        let mut files: Vec<Scanned> = prefixes.chain(keys).collect();
+        files.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        files
     }
 
     /// The members of a draft group that start on a page: an array, a group and a prefix of one name are one member,
@@ -173,6 +217,15 @@ impl Walker<'_> {
         }
         Ok(())
     }
+}
+
+/// A page of the entries directly below a prefix.
+struct ListedPage {
+    listed: Listed,
+    /// The keys with their metadata; none where documents name the children.
+    keys: Vec<Entry>,
+    /// The start of the next page.
+    cursor: Option<Cursor>,
 }
 
 /// The entries of a listing that a member of a draft group may have, in order.

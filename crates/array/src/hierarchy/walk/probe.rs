@@ -10,6 +10,21 @@ use super::{
 };
 use crate::{metadata::error::NodeError, node::keys::node_prefix};
 
+/// The growth of the batches of a probe.
+const GROWTH: usize = 16;
+
+/// Paths that a probe looks up together.
+pub(crate) struct Batch<'p> {
+    pub(crate) paths: &'p [NodePath],
+    /// True if a node that was found by then decides, whatever its dialect.
+    pub(crate) is_last: bool,
+}
+
+/// True if no other node changes what a probe has found.
+pub(crate) fn is_preferred(found: Dialect, wanted: Option<Dialect>) -> bool {
+    wanted.is_some() || found == Dialect::V3
+}
+
 impl Walker<'_> {
     /// The dialect of the implicit group at a path; `None` if there are no nodes below it.
     pub(crate) async fn implied(
@@ -64,9 +79,9 @@ impl Walker<'_> {
             let names = self.reader.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
             let paths = paths(prefix.as_str(), &names, &reserved);
             let mut deeper = Vec::new();
-            for batch in paths.chunks(BATCH) {
-                let mut best = None;
-                for (path, documents) in batch.iter().zip(self.reader.documents(batch, Check::Model).await?) {
+            let mut best = None;
+            for Batch { paths, is_last } in self.batches(&paths) {
+                for (path, documents) in paths.iter().zip(self.reader.documents(paths, Check::Model).await?) {
                     best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
                     if documents.broken(path).is_some() {
                         let found = documents.dialects().into_iter().find(is_wanted);
@@ -80,7 +95,7 @@ impl Walker<'_> {
                         deeper.push((below, reserved));
                     }
                 }
-                if let Some(found) = best {
+                if let Some(found) = best.filter(|best| is_last || is_preferred(*best, wanted)) {
                     self.probe_cached(top, &prefix, found, wanted);
                     return Ok(best);
                 }
@@ -90,6 +105,23 @@ impl Walker<'_> {
         let Some((last, found)) = broken else { return Ok(None) };
         self.probe_cached(top, &last, found, wanted);
         Ok(Some(found))
+    }
+
+    /// The paths that a probe looks up together. Of a near store these are few at first, since the first node of the
+    /// preferred dialect decides, and one path takes several calls; of a distant one each batch is a round trip.
+    pub(crate) fn batches<'p>(&self, paths: &'p [NodePath]) -> Vec<Batch<'p>> {
+        let mut size = if self.reader.near { 1 } else { BATCH };
+        let mut batches = Vec::new();
+        for whole in paths.chunks(BATCH) {
+            let mut rest = whole;
+            while !rest.is_empty() {
+                let (paths, after) = rest.split_at(size.min(rest.len()));
+                batches.push(Batch { paths, is_last: after.is_empty() });
+                rest = after;
+                size = size.saturating_mul(GROWTH).min(BATCH);
+            }
+        }
+        batches
     }
 
     /// Caches the result for all prefixes between `top` and the one with the first node.

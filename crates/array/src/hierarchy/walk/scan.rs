@@ -53,6 +53,8 @@ pub(crate) struct Scans {
     /// The parts of the keys that were scanned.
     parts: Vec<Part>,
     credit: u64,
+    /// True if no page takes a round trip.
+    near: bool,
     memory: u64,
     reserved: u64,
     permits: Vec<Permit>,
@@ -111,6 +113,7 @@ impl Default for Scans {
             roots: HashMap::new(),
             parts: Vec::new(),
             credit: FIRST_CREDIT,
+            near: true,
             memory: 0,
             reserved: 0,
             permits: Vec::new(),
@@ -119,6 +122,11 @@ impl Default for Scans {
 }
 
 impl Scans {
+    /// The scans of a store, each page of which takes a round trip unless it is near.
+    pub(crate) fn new(near: bool) -> Self {
+        Self { near, ..Self::default() }
+    }
+
     /// The names directly below a prefix, if a scan finished it. Keys are those that may be documents of the draft.
     pub(crate) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
         Some(match self.find(prefix.as_str())? {
@@ -167,7 +175,7 @@ impl Scans {
             place: self.begin(prefix),
             part: Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 },
             hash: Xxh3::new(),
-            page: Some(PageRequest::first(self.page())),
+            page: Some(PageRequest::first(self.page(purpose, 0))),
         };
         let few = Work::Scan.limits().at_once.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(0);
         self.advance(context, &mut scan, few).await?;
@@ -200,7 +208,8 @@ impl Scans {
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
             let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
             let continues = self.credit >= SMALLEST && !enough && self.reserve(context);
-            scan.page = found.cursor.filter(|_| continues).map(|cursor| PageRequest::after(self.page(), cursor));
+            let page = self.page(scan.purpose, scan.part.keys);
+            scan.page = found.cursor.filter(|_| continues).map(|cursor| PageRequest::after(page, cursor));
         }
         Ok(())
     }
@@ -215,8 +224,16 @@ impl Scans {
         Ok(true)
     }
 
-    fn page(&self) -> usize {
-        usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE_ENTRIES).min(MAX_PAGE_ENTRIES)
+    /// The number of keys of the next page of a scan with so many keys before it. The first node below a prefix is
+    /// mostly among its first keys.
+    fn page(&self, purpose: Purpose, before: usize) -> usize {
+        let page = usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE_ENTRIES).min(MAX_PAGE_ENTRIES);
+        match purpose {
+            Purpose::FirstNode if self.near => {
+                page.min(before.max(usize::try_from(SMALLEST).unwrap_or(MAX_PAGE_ENTRIES)))
+            }
+            Purpose::FirstNode | Purpose::Members(_) => page,
+        }
     }
 
     fn begin(&mut self, prefix: &Prefix) -> Place {

@@ -62,6 +62,8 @@ pub(crate) struct SnapshotReader<'a> {
     pub(super) context: &'a Context,
     /// True if each answer may take a round trip.
     pub(super) distant: bool,
+    /// True if no answer takes a round trip to another machine.
+    pub(super) near: bool,
     /// Consolidated metadata that have nodes in place of their documents.
     pub(super) copies: TrustedCopies,
     /// Listings and documents that were read ahead.
@@ -96,14 +98,16 @@ pub(crate) struct SnapshotReader<'a> {
 impl<'a> SnapshotReader<'a> {
     /// A reader of documents at and above a path.
     pub(crate) fn new(context: &'a Context, path: &NodePath) -> Self {
+        let near = context.is_near_at(path);
         Self {
             context,
             distant: context.is_distant_at(path),
+            near,
             copies: TrustedCopies::default(),
             ahead: ReadAhead::default(),
             versions_read: Vec::new(),
             listed: Vec::new(),
-            scans: Scans::default(),
+            scans: Scans::new(near),
             named: NamedNodes::default(),
             pages: Vec::new(),
             mounts: Vec::new(),

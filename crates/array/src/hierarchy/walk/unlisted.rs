@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use zarrd_executor::{Cost, Work};
+use zarrd_meta::NodePath;
 use zarrd_store::{Cursor, CursorSigner, Key, Listing, ListingKind, PageRequest, Prefix, StoreError};
 
 use super::{
@@ -11,7 +12,10 @@ use super::{
     named::{ATTRIBUTES, NAMING, SERIES, groups_above, named_nodes, named_series},
     snapshot_reader::{CONCURRENT_REQUESTS, SnapshotReader, weight},
 };
-use crate::{metadata::error::NodeError, node::keys::join_key};
+use crate::{
+    metadata::error::NodeError,
+    node::keys::{join_key, node_prefix},
+};
 
 /// The maximum number of images with numbers for names that are read in a group.
 const MAX_NUMBERED: usize = 4096;
@@ -20,6 +24,23 @@ impl SnapshotReader<'_> {
     /// True if a prefix cannot be listed.
     pub(super) fn is_unlisted(&self, prefix: &Prefix) -> bool {
         self.context.store.guarantees_below(prefix).listing == Listing::None
+    }
+
+    /// True if a path is that of a mount whose members are neither listed nor named, in a walk that marks such mounts.
+    pub(super) async fn is_unnamed_mount(&mut self, path: &NodePath) -> Result<bool, NodeError> {
+        // Almost always: it is asked for every child of a tree.
+        if self.mounts.is_empty() {
+            return Ok(false);
+        }
+        let prefix = node_prefix(path)?;
+        if !self.mounts.contains(&prefix) || !self.is_unlisted(&prefix) {
+            return Ok(false);
+        }
+        match self.check_children(&prefix).await {
+            Ok(()) => Ok(false),
+            Err(NodeError::Store(StoreError::Unsupported { .. })) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Fails with [`StoreError::Unsupported`] if the children of a group are neither listed nor named.

@@ -15,7 +15,7 @@ use zarrd_meta::{
     zom::{MAX_NODES, Members},
 };
 use zarrd_operations::Depth;
-use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
+use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Scanned, Version};
 
 use super::{
     documents::{Check, Documents},
@@ -55,6 +55,10 @@ pub(crate) struct Walk {
     pub(crate) other: Vec<(NodePath, Dialect)>,
     /// The relation of the documents that v2 and v3 have at the path of the topmost node; `None` if one of them has none.
     pub(crate) relation: Option<DialectRelation>,
+    /// What is directly below the topmost group and belongs to no node, if a page with it was walked.
+    pub(crate) files: Option<Vec<Scanned>>,
+    /// The mounts whose members are unknown, since their stores have no listings.
+    pub(crate) unlisted: Vec<NodePath>,
     /// The memory of the documents.
     pub(crate) memory: Vec<Permit>,
 }
@@ -109,6 +113,8 @@ pub(crate) struct Walker<'a> {
     pub(super) relation: Option<DialectRelation>,
     /// The dialects of implicit groups that probes have visited.
     pub(super) probed: HashMap<Prefix, Dialect>,
+    /// The mounts that a walk passes over, since their stores have no listings and no document names their nodes.
+    pub(super) unlisted: Vec<NodePath>,
     /// The documents of the last node: most groups of a large tree have the same, and share them.
     last: Arc<StoredNode>,
 }
@@ -184,6 +190,7 @@ impl<'a> Walker<'a> {
             other: Vec::new(),
             relation: None,
             probed: HashMap::new(),
+            unlisted: Vec::new(),
             last: Arc::default(),
         })
     }
@@ -221,6 +228,9 @@ impl<'a> Walker<'a> {
             return self.open_window(window).await;
         }
         let Some(item) = self.items.get_mut(index) else { return Ok(()) };
+        if self.unlisted.contains(&item.branch.path) {
+            return Ok(());
+        }
         item.branch.members = Some(Members::new());
         let (path, dialect, at) = (item.branch.path.clone(), item.branch.dialect, item.level);
         let level = at + 1;
@@ -270,6 +280,9 @@ impl<'a> Walker<'a> {
     ) -> Result<(), NodeError> {
         if let Some(unavailable) = self.reader.left_out.node(path) {
             return self.push(unavailable, parent, level, &[]);
+        }
+        if self.reader.is_unnamed_mount(path).await? {
+            self.unlisted.push(path.clone());
         }
         let reserved: &'static [&'static str] = if documents.has_entry() { RESERVED } else { &[] };
         let has = documents.dialects();
@@ -396,12 +409,14 @@ impl<'a> Walker<'a> {
     }
 
     pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
-        let Self { context, mut reader, items, mut other, relation, .. } = self;
+        let Self { context, mut reader, items, mut other, relation, window, unlisted, .. } = self;
+        let files = window.and_then(|window| window.files);
         let memory = std::mem::take(&mut reader.memory);
         drop(reader);
         let top = context.run(Cost::of(Work::Nodes, items.len() as u64), || assemble(items)).await?;
         other.sort_unstable();
-        Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, relation, memory })
+        let top = top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?;
+        Ok(Walk { top, other, relation, files, unlisted, memory })
     }
 }
 

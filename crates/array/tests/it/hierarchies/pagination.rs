@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering::Relaxed};
 
 use serde_json::json;
-use zarrd_array::{Depth, MAX_MEMBERS, MemberPage, Members, NodeError};
+use zarrd_array::{Depth, FileListing, MAX_MEMBERS, MemberPage, Members, NodeError};
 use zarrd_meta::{Dialect, zom::Node};
 use zarrd_store::{Cursor, StoreError};
 
@@ -14,7 +14,7 @@ use crate::hierarchies::{
 
 impl TestStore {
     async fn page(&self, at: &str, limit: usize, cursor: Option<Cursor>) -> Result<Members, NodeError> {
-        self.nodes.members(&path(at), None, &MemberPage { limit, cursor }, None).await
+        self.nodes.members(&path(at), None, &MemberPage { limit, cursor, files: FileListing::Omitted }, None).await
     }
 
     /// The names on each page.
@@ -114,9 +114,58 @@ async fn members_of_other_dialects_are_listed_separately() {
         }
     }
     assert_eq!((other_count, names), (10, 10));
-    let page = MemberPage { limit: 100, cursor: None };
+    let page = MemberPage { limit: 100, cursor: None, files: FileListing::Omitted };
     let mapped = store.nodes.members(&path("/g"), None, &page, Some(Dialect::V3)).await.unwrap();
     assert_eq!((mapped.node.zom.len(), mapped.node.other_dialects.len()), (21, 0));
+}
+
+/// The texts of the files on all pages of a group, in their order.
+async fn files(store: &TestStore, at: &str, limit: usize) -> Vec<String> {
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = MemberPage { limit, cursor, files: FileListing::Listed };
+        let Members { node, next } = store.nodes.members(&path(at), None, &page, None).await.unwrap();
+        let files = node.files.as_ref().expect("files were requested");
+        assert!(node.zom.len() - 1 + node.other_dialects.len() + files.len() <= limit, "{at} by {limit}");
+        found.extend(files.iter().map(|file| file.as_str().to_owned()));
+        cursor = next;
+        if cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_list_each_file_that_belongs_to_no_node_once() {
+    let store = TestStore::new();
+    for (dialect, at, document) in
+        [(Dialect::V3, "n/", "zarr.json"), (Dialect::V2, "o/", ".zgroup"), (Dialect::V3, "", "zarr.json")]
+    {
+        store.json(&format!("{at}{document}"), &group(dialect)).await;
+        for key in [".zattrs", ".zmetadata", "README.md", "a.csv", "figures/1.png", "figures/deep/2.png"] {
+            store.json(&format!("{at}{key}"), &json!({})).await;
+        }
+        // A member, an implicit one, one of the other dialect, and one that cannot be read.
+        store.json(&format!("{at}a/{document}"), &group(dialect)).await;
+        store.set(&format!("{at}a/notes.txt"), "x").await;
+        store.json(&format!("{at}years/2020/{document}"), &group(dialect)).await;
+        let (other, text) =
+            if dialect == Dialect::V2 { ("zarr.json", v3_array(&[1])) } else { (".zarray", v2_array(&[1])) };
+        store.json(&format!("{at}other/{other}"), &text).await;
+        store.set(&format!("{at}broken/{document}"), "{").await;
+    }
+    for limit in [1, 2, 3, 100, MAX_MEMBERS] {
+        assert_eq!(files(&store, "/n", limit).await, ["n/README.md", "n/a.csv", "n/figures/"], "{limit}");
+        assert_eq!(files(&store, "/o", limit).await, ["o/README.md", "o/a.csv", "o/figures/"], "{limit}");
+        assert_eq!(files(&store, "/", limit).await, ["README.md", "a.csv", "figures/"], "{limit}");
+        assert_eq!(files(&store, "/n/a", limit).await, ["n/a/notes.txt"], "{limit}");
+        assert_eq!(files(&store, "/n/years", limit).await, [""; 0], "{limit}");
+    }
+    store.json("t/zarr.json", &v3_array(&[1])).await;
+    store.set("t/c/0", [1]).await;
+    assert_eq!(files(&store, "/t", 10).await, [""; 0], "what is below an array belongs to it");
+    let without = store.page("/n", 10, None).await.unwrap().node;
+    assert_eq!(without.files, None);
 }
 
 #[tokio::test]
@@ -160,6 +209,38 @@ async fn page_cost_depends_on_its_size() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn folders_without_documents_are_known_by_their_first_nodes() {
+    let (store, interference) = InterferingStore::create();
+    for folder in 0..20 {
+        for array in 0..100 {
+            store.json(&format!("f{folder:02}/a{array:02}/zarr.json"), &v3_array(&[1])).await;
+            store.set(&format!("f{folder:02}/a{array:02}/c/0"), [1]).await;
+        }
+    }
+    for paged in [false, true] {
+        let before = (interference.keys.load(Relaxed), interference.snapshot_keys.load(Relaxed));
+        let node = match paged {
+            true => store.page("/", 100, None).await.unwrap().node.info,
+            false => store.node("/", Depth::Levels(1)).await.unwrap(),
+        };
+        assert_eq!(node.zom.len(), 21);
+        let scanned = interference.keys.load(Relaxed) - before.0;
+        assert!(scanned <= 20 * 40, "{scanned} keys were scanned to know 20 folders");
+        let looked_up = interference.snapshot_keys.load(Relaxed) - before.1;
+        assert!(looked_up <= 20 * 20, "{looked_up} keys were looked up to know 20 folders");
+    }
+    // The preferred dialect counts, also if it is that of the last node only.
+    for name in 0..40 {
+        store.json(&format!("mixed/n{name:02}/.zarray"), &v2_array(&[1])).await;
+    }
+    assert_eq!(store.node("/mixed", Depth::Levels(1)).await.unwrap().dialect, Dialect::V2);
+    store.json("mixed/z/zarr.json", &v3_array(&[1])).await;
+    assert_eq!(store.node("/mixed", Depth::Levels(1)).await.unwrap().dialect, Dialect::V3);
+    assert_eq!(store.page("/mixed", 100, None).await.unwrap().node.dialect, Dialect::V3);
+    assert!(store.node("/", Depth::Levels(1)).await.unwrap().other_dialects.is_empty());
 }
 
 /// A key set while a page is read is on the page, or was set after it.

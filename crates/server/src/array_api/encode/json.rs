@@ -67,6 +67,10 @@ impl Brackets {
             out.push(b',');
         }
         self.progress = true;
+        // Most elements are within a list.
+        if self.at.last().is_some_and(|&at| at > 0) {
+            return;
+        }
         let opening = self.at.iter().rev().take_while(|&&at| at == 0).count();
         out.resize(out.len() + opening, b'[');
     }

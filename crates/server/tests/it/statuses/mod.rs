@@ -40,6 +40,9 @@ async fn every_documented_status_occurs_and_no_other() {
             let (sites, mut answers) = (TestServers::new(), ObservedStatuses::default());
             for request in requests(path, method) {
                 sites.request(&request, &mut answers).await;
+                if id == "setKey" {
+                    answers.request(&failing_server(taken), &request).await;
+                }
                 if operation["responses"].get("507").is_some() {
                     answers.request(&failing_server(|_| StoreError::OutOfSpace), &request).await;
                 }
@@ -61,6 +64,11 @@ async fn every_documented_status_occurs_and_no_other() {
     let listed: BTreeSet<_> = UNREACHABLE.iter().map(|(id, status, _)| (*id, *status)).collect();
     assert!(undocumented.is_empty(), "{undocumented:#?}");
     assert_eq!(missing, listed, "documented and not provoked, and what is listed as such");
+}
+
+/// A store of which another key has the name.
+fn taken(key: &Key) -> StoreError {
+    StoreError::NameConflict { key: key.clone(), existing: format!("{key}/") }
 }
 
 /// The failure of a store that may not read a key.

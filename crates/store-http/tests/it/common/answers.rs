@@ -1,8 +1,9 @@
 //! The answers of a web server for files.
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
-use super::server::{Answer, Objects, Request};
+use super::server::{Answer, Bucket, Objects, Request};
 
 /// The kinds of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +15,11 @@ pub(crate) enum Dialect {
 }
 
 /// The answer to a request.
-pub(crate) fn answer(dialect: Dialect, request: &Request, objects: &Objects) -> Answer {
+pub(crate) async fn answer(dialect: Dialect, request: &Request, bucket: &Mutex<Bucket>) -> Answer {
+    file(dialect, request, &bucket.lock().objects)
+}
+
+fn file(dialect: Dialect, request: &Request, objects: &Objects) -> Answer {
     let name = request.path.trim_start_matches('/');
     let Some(object) = objects.get(name) else {
         let directory = format!("{name}/");

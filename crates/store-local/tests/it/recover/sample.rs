@@ -7,7 +7,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use zarrd_store::{Change, Key, Payload, Precondition, Prefix, TransactionalStore, WriteableStore};
+use zarrd_store::{BatchStore, Change, Key, Payload, Precondition, Prefix, TransactionalStore, WriteableStore};
 use zarrd_store_local::{IndexKind, LocalStore, Options};
 
 use super::damage::Random;

@@ -14,8 +14,8 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 use zarrd_store::{
-    Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError,
-    TransactionalStore, WriteableStore,
+    BatchStore, Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, SnapshotStore,
+    StoreError, TransactionalStore, WriteableStore,
 };
 use zarrd_store_local::{IndexKind, LocalStore, Options};
 

@@ -1,5 +1,8 @@
 //! A cache of metadata and documents that other programs write.
 
+mod change_times;
+mod writes;
+
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
@@ -9,6 +12,7 @@ use parking_lot::Mutex;
 use quick_cache::{Weighter, sync::Cache};
 use tokio::time::Instant;
 
+use self::change_times::ChangeTimes;
 use crate::{
     ByteRange, CachedMeta, DirPage, Entry, GetResult, Guarantees, Key, KeyPage, KeyTurns, ListableStore, MetadataCache,
     MetadataReader, PageRequest, Prefix, ReadableStore, Recheck, StoreError, ValueMeta, Version, freshness,
@@ -38,6 +42,7 @@ const MAX_DOCUMENT_LEN: u64 = 64 << 10;
 /// - A request may refuse what was requested before a time ([`not_before`](crate::not_before)): its keys are revalidated,
 ///   and nothing changes for the keys that it does not read.
 /// - Listings are not cached. The versions in them are, unless the key has an entry.
+/// - Changes that are made through it are seen at once.
 /// - It takes at most 32 MiB.
 ///
 /// With [`Recheck::Always`] nothing is cached. Clones share the cache.
@@ -55,6 +60,8 @@ struct ValueCache {
     /// The last time at which a value was found to have changed before its time was over. What was requested before may
     /// have changed as well.
     changed: Mutex<Option<Instant>>,
+    /// The changes that were made through the cache.
+    changes: ChangeTimes,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +84,7 @@ impl<S: ReadableStore> CachedStore<S> {
         Self {
             store: Arc::new(store),
             recheck,
-            cache: Arc::new(ValueCache { entries, changed: Mutex::default() }),
+            cache: Arc::new(ValueCache { entries, changed: Mutex::default(), changes: ChangeTimes::default() }),
             turns: KeyTurns::default(),
         }
     }
@@ -94,10 +101,13 @@ impl<S: ReadableStore> CachedStore<S> {
 
     /// The entry of a key, if it need not be revalidated.
     fn fresh(&self, key: &Key) -> Option<CacheEntry> {
-        self.cache.entries.get(key).filter(|found| self.is_fresh(found))
+        self.cache.entries.get(key).filter(|found| self.is_fresh(key, found))
     }
 
-    fn is_fresh(&self, found: &CacheEntry) -> bool {
+    fn is_fresh(&self, key: &Key, found: &CacheEntry) -> bool {
+        if self.cache.changes.exclude(key, found.requested) {
+            return false;
+        }
         if self.cache.changed.lock().is_some_and(|changed| found.requested < changed) {
             return false;
         }
@@ -184,7 +194,7 @@ impl<S: ReadableStore> CachedStore<S> {
     /// The cached value of a document, if it is fresh or still has its version.
     async fn cached_document(&self, key: &Key) -> Result<Option<GetResult>, StoreError> {
         let Some(found) = self.cache.entries.get(key) else { return Ok(None) };
-        let is_fresh = self.is_fresh(&found);
+        let is_fresh = self.is_fresh(key, &found);
         let CacheEntry { meta: Some(meta), bytes: Some(bytes), .. } = found else { return Ok(None) };
         if !is_fresh {
             let now = self.request_head(key).await?;
@@ -216,9 +226,12 @@ impl<S: ReadableStore> CachedStore<S> {
 }
 
 impl ValueCache {
-    /// Inserts what was found, unless a later request found something else. Bytes stay as long as their version is the
+    /// Inserts what was found, unless a later request found something else, or it may be from before a change. Bytes stay as long as their version is the
     /// same.
     fn put(&self, key: &Key, mut found: CacheEntry) {
+        if self.changes.exclude(key, found.requested) {
+            return;
+        }
         if let Some(before) = self.entries.get(key) {
             let version = |entry: &CacheEntry| entry.meta.as_ref().map(|meta| meta.version);
             let is_same = version(&before) == version(&found);

@@ -1,5 +1,9 @@
 //! Snapshots of stores without commits.
 
+mod apply;
+mod spool;
+mod writes;
+
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
@@ -7,6 +11,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use self::spool::Spool;
 use crate::{
     ByteRange, CachedMeta, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore,
     MetadataCache, PageRequest, Prefetch, Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError, ValueMeta,
@@ -20,6 +25,9 @@ use crate::{
 /// read that finds another version fails with [`StoreError::Changed`], so that no answer is put together from two
 /// values of one key. Values of different keys may be of different moments.
 ///
+/// If the store can be written, so can this one, as far as the guarantees say: it is a [`BatchStore`](crate::BatchStore)
+/// whose batches are made key by key. Staged values are in files without names in the temporary directory of the system.
+///
 /// The memory of a snapshot grows with the number of its keys. [`Prefetch::Value`] requests a value, unless another
 /// snapshot prefetches it or 32 others are prefetched. What one snapshot has prefetched serves any other that reads that
 /// version.
@@ -27,12 +35,14 @@ pub struct Keyed<S> {
     store: Arc<S>,
     guarantees: Guarantees,
     prefetched: PrefetchedValues,
+    /// The values that are staged.
+    spool: Spool,
 }
 
 impl<S: ReadableStore + ListableStore + 'static> Keyed<S> {
     /// Wraps a store that has these guarantees.
     pub fn new(store: S, guarantees: Guarantees) -> Self {
-        Self { store: Arc::new(store), guarantees, prefetched: PrefetchedValues::default() }
+        Self { store: Arc::new(store), guarantees, prefetched: PrefetchedValues::default(), spool: Spool::default() }
     }
 
     /// The wrapped store.
@@ -53,7 +63,12 @@ impl<S: ReadableStore + ListableStore + 'static> Keyed<S> {
 
 impl<S> Clone for Keyed<S> {
     fn clone(&self) -> Self {
-        Self { store: Arc::clone(&self.store), guarantees: self.guarantees, prefetched: self.prefetched.clone() }
+        Self {
+            store: Arc::clone(&self.store),
+            guarantees: self.guarantees,
+            prefetched: self.prefetched.clone(),
+            spool: self.spool.clone(),
+        }
     }
 }
 

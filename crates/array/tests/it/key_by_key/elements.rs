@@ -1,0 +1,227 @@
+//! Writes of elements.
+
+use proptest::prelude::*;
+use serde_json::json;
+use zarrd_array::{NodeError, WriteError};
+use zarrd_operations::NodeRejection;
+use zarrd_store::{Guarantees, StoreError};
+
+use super::fake_store::{BUCKET, Engine, Event, FOLDER, array};
+
+#[tokio::test]
+async fn region_is_written() {
+    for guarantees in [FOLDER, BUCKET] {
+        let engine = Engine::with_array(guarantees, 10).await;
+        let report = engine.write("2:9", vec![7; 7]).await.unwrap();
+        assert_eq!((report.chunks_written, report.conflicts_retried, report.shape), (3, 0, vec![10]));
+        assert_eq!(engine.read().await, [1, 1, 7, 7, 7, 7, 7, 7, 7, 1]);
+        let mut changed = engine.store.take_changed();
+        changed.sort();
+        assert_eq!(changed, ["a/c/0", "a/c/1", "a/c/2"], "the document is not changed");
+    }
+}
+
+#[tokio::test]
+async fn only_the_chunk_that_another_program_changed_is_written_again() {
+    let engine = Engine::with_array(FOLDER, 12).await;
+    engine.store.before_change("a/c/0", Event::Set("a/c/0", vec![5; 4]));
+    let report = engine.write("2:10", vec![7; 8]).await.unwrap();
+    assert_eq!((report.chunks_written, report.conflicts_retried), (3, 1));
+    assert_eq!(engine.read().await, [5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 1, 1]);
+    let mut changed = engine.store.take_changed();
+    changed.sort();
+    assert_eq!(changed, ["a/c/0", "a/c/0", "a/c/1", "a/c/2"]);
+}
+
+#[tokio::test]
+async fn document_that_changes_while_chunks_are_written_is_noticed() {
+    let engine = Engine::with_array(FOLDER, 12).await;
+    engine.store.before_change("a/c/1", Event::Set("a/zarr.json", array(12).to_string().into()));
+    let failed = engine.write("0:8", vec![7; 8]).await.unwrap_err();
+    let WriteError::PartlyWritten { written: 2, of: 2, ref source, .. } = failed else { panic!("{failed:?}") };
+    assert!(source.is_conflict());
+    assert!(matches!(&**source, WriteError::Store(StoreError::PreconditionFailed { key, .. })
+        if key.as_str() == "a/zarr.json"));
+    engine.write("0:8", vec![7; 8]).await.unwrap();
+}
+
+#[tokio::test]
+async fn write_that_fails_in_the_middle_says_so_and_can_be_repeated() {
+    let engine = Engine::with_array(FOLDER, 12).await;
+    engine.store.before_change("a/c/2", Event::Fail);
+    let failed = engine.write("", vec![7; 12]).await.unwrap_err();
+    let WriteError::PartlyWritten { written: 2, of: 3, ref source, .. } = failed else { panic!("{failed:?}") };
+    assert!(!source.is_conflict());
+    assert_eq!(engine.read().await, [7, 7, 7, 7, 7, 7, 7, 7, 1, 1, 1, 1]);
+    engine.write("", vec![7; 12]).await.unwrap();
+    assert_eq!(engine.read().await, [7; 12]);
+    engine.store.before_change("a/c/0", Event::Fail);
+    let failed = engine.write("0:2", vec![8; 2]).await;
+    assert!(matches!(failed, Err(WriteError::Store(StoreError::OutOfSpace))), "nothing was changed: {failed:?}");
+}
+
+#[tokio::test]
+async fn chunk_that_becomes_the_fill_value_is_erased_if_its_condition_can_be_checked() {
+    for (guarantees, stored) in [(FOLDER, None), (BUCKET, Some(vec![0; 4]))] {
+        let engine = Engine::with_array(guarantees, 8).await;
+        engine.write("0:2", vec![0; 2]).await.unwrap();
+        engine.write("2:4", vec![0; 2]).await.unwrap();
+        assert_eq!(engine.store.value("a/c/0").await, stored);
+        // One that the write covers needs no condition.
+        engine.write("4:8", vec![0; 4]).await.unwrap();
+        assert_eq!(engine.store.value("a/c/1").await, None);
+        engine.write("5:6", vec![0; 1]).await.unwrap();
+        assert_eq!(engine.store.value("a/c/1").await, None);
+        assert_eq!(engine.read().await, [0; 8]);
+    }
+}
+
+#[tokio::test]
+async fn append_writes_the_document_last() {
+    let engine = Engine::with_array(FOLDER, 6).await;
+    let report = engine.append(vec![2; 7]).await.unwrap();
+    assert_eq!((report.shape, report.chunks_written), (vec![13], 3));
+    assert_eq!(engine.store.take_changed().last().map(String::as_str), Some("a/zarr.json"));
+    assert_eq!(engine.read().await, [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]);
+}
+
+#[tokio::test]
+async fn append_that_fails_is_not_seen() {
+    for key in ["a/c/1", "a/c/3", "a/zarr.json"] {
+        let engine = Engine::with_array(FOLDER, 6).await;
+        engine.store.before_change(key, Event::Fail);
+        let failed = engine.append(vec![2; 7]).await;
+        assert!(matches!(failed, Err(WriteError::Store(StoreError::OutOfSpace))), "{failed:?}");
+        assert_eq!(engine.read().await, [1; 6]);
+        engine.append(vec![3; 3]).await.unwrap();
+        assert_eq!(engine.read().await, [1, 1, 1, 1, 1, 1, 3, 3, 3]);
+    }
+}
+
+#[tokio::test]
+async fn append_to_a_bucket_is_refused() {
+    let engine = Engine::with_array(BUCKET, 6).await;
+    let refused = engine.append(vec![2; 7]).await;
+    assert!(matches!(refused, Err(WriteError::Store(StoreError::Unsupported { .. }))), "{refused:?}");
+    assert!(engine.store.take_changed().is_empty());
+}
+
+#[tokio::test]
+async fn concurrent_appends_and_writes_are_all_found() {
+    let engine = Engine::with_array(FOLDER, 4).await;
+    let appends = (0..20_u8).map(|number| engine.append(vec![100 + number; 3]));
+    let writes = (0..20_u8).map(|number| engine.write("0:2", vec![number; 2]));
+    let (appended, written) = tokio::join!(futures::future::join_all(appends), futures::future::join_all(writes));
+    appended.into_iter().for_each(|appended| assert!(appended.is_ok(), "{appended:?}"));
+    written.into_iter().for_each(|written| assert!(written.is_ok(), "{written:?}"));
+    let found = engine.read().await;
+    let mut steps: Vec<&[u8]> = found[4..].chunks(3).collect();
+    steps.sort_unstable();
+    let expected: Vec<Vec<u8>> = (0..20).map(|number| vec![100 + number; 3]).collect();
+    assert_eq!(steps, expected);
+}
+
+#[tokio::test]
+async fn growth_shows_nothing_that_was_outside() {
+    let engine = Engine::with_array(FOLDER, 6).await;
+    // An append that was cut: the edge chunk has its elements, and a chunk outside exists.
+    engine.store.put("a/c/1", vec![1, 1, 9, 9]).await;
+    engine.patch("/a", &json!({"shape": [7]})).await.unwrap();
+    assert_eq!(engine.read().await, [1, 1, 1, 1, 1, 1, 0]);
+    engine.store.put("a/c/2", vec![9; 4]).await;
+    let young = engine.patch("/a", &json!({"shape": [12]})).await;
+    assert!(
+        matches!(&young, Err(NodeError::Rejected(NodeRejection::StrayKeys { key, .. }))
+        if key.as_str() == "a/c/2"),
+        "{young:?}"
+    );
+    assert_eq!(engine.read().await.len(), 7);
+}
+
+#[tokio::test]
+async fn shrinking_erases_the_chunks_outside_and_can_be_repeated() {
+    let engine = Engine::with_array(FOLDER, 14).await;
+    engine.patch("/a", &json!({"shape": [9]})).await.unwrap();
+    assert_eq!(engine.store.take_changed(), ["a/zarr.json", "a/c/3"]);
+    engine.store.before_change("a/c/2", Event::Fail);
+    assert!(engine.patch("/a", &json!({"shape": [4]})).await.is_err());
+    assert_eq!(engine.read().await, [1; 4]);
+    assert!(engine.store.value("a/c/2").await.is_some());
+    engine.patch("/a", &json!({"shape": [4]})).await.unwrap();
+    assert_eq!(engine.store.keys().await, ["a/c/0", "a/zarr.json"]);
+    engine.patch("/a", &json!({"shape": [12]})).await.unwrap();
+    assert_eq!(engine.read().await, [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u64, Vec<u8>),
+    Append(Vec<u8>),
+    Resize(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let value = || prop_oneof![Just(0_u8), 1..4_u8];
+    let step = prop_oneof![
+        (0..20_u64, prop::collection::vec(value(), 1..12)).prop_map(|(start, values)| Step::Write(start, values)),
+        prop::collection::vec(value(), 1..9).prop_map(Step::Append),
+        (0..24_u64).prop_map(Step::Resize),
+    ];
+    prop::collection::vec(step, 1..12)
+}
+
+/// An array is as a vector: what is outside of it is gone.
+async fn is_as_a_vector(guarantees: Guarantees, steps: Vec<Step>) {
+    let engine = Engine::with_array(guarantees, 5).await;
+    let mut model = vec![1_u8; 5];
+    for step in steps {
+        match step {
+            Step::Write(start, values) => {
+                let start = (start as usize).min(model.len());
+                let end = (start + values.len()).min(model.len());
+                model[start..end].copy_from_slice(&values[..end - start]);
+                engine.write(&format!("{start}:{end}"), values[..end - start].to_vec()).await.unwrap();
+            }
+            Step::Append(values) => {
+                if engine.append(values.clone()).await.is_ok() {
+                    model.extend(values);
+                }
+            }
+            Step::Resize(len) => {
+                engine.patch("/a", &json!({"shape": [len]})).await.unwrap();
+                model.resize(len as usize, 0);
+            }
+        }
+        assert_eq!(engine.read().await, model);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn array_is_as_a_vector(steps in steps(), is_bucket: bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(is_as_a_vector(if is_bucket { BUCKET } else { FOLDER }, steps));
+    }
+}
+
+/// Two engines over one store, as two processes are over one bucket.
+#[tokio::test]
+async fn writes_of_two_engines_to_one_chunk_are_all_found() {
+    let one = Engine::with_array(BUCKET, 8).await;
+    let two = Engine::over(one.store.clone(), BUCKET);
+    for round in 1..=20_u8 {
+        let of = |engine: &'static str| move |at: u8| (format!("{at}:{}", at + 1), engine, at);
+        let writes = (0..8).map(|at| if at % 2 == 0 { of("one")(at) } else { of("two")(at) });
+        let writes = writes.map(|(select, engine, at)| {
+            let engine = if engine == "one" { &one } else { &two };
+            async move { engine.write(&select, vec![round * 8 + at]).await }
+        });
+        for written in futures::future::join_all(writes).await {
+            written.unwrap();
+        }
+        let expected: Vec<u8> = (0..8).map(|at| round * 8 + at).collect();
+        assert_eq!(one.read().await, expected);
+        assert_eq!(two.read().await, expected);
+    }
+}

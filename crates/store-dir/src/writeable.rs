@@ -1,0 +1,30 @@
+//! The store trait of changes.
+
+use async_trait::async_trait;
+use zarrd_store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
+
+use crate::{
+    change::{check_writable, erase, erase_prefix, set},
+    store::DirStore,
+};
+
+/// Changes files, if the store was opened for that ([`Options::writes`](crate::Options::writes)).
+#[async_trait]
+impl WriteableStore for DirStore {
+    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
+        set(&self.inner, key, payload, precondition).await
+    }
+
+    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
+        erase(&self.inner, key, precondition).await
+    }
+
+    /// Erases the keys one by one: documents first, so that what is interrupted leaves no array without its chunks.
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
+        erase_prefix(&self.inner, prefix).await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.inner.run(check_writable).await
+    }
+}
