@@ -3,9 +3,14 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use zarrd_store::{BoxError, SnapshotStore, StoreKind, StoreUrl};
+use zarrd_store::{BoxError, ServedStore, SnapshotStore, StoreKind, StoreUrl, Writes};
 
-use crate::{location::BucketUrl, options::Options, store::BucketStore};
+use crate::{
+    error::OpenError,
+    location::BucketUrl,
+    options::{Options, WriteMode},
+    store::BucketStore,
+};
 
 /// The kind of store in this crate.
 pub const KIND: StoreKind = StoreKind {
@@ -21,6 +26,29 @@ impl StoreUrl for BucketUrl {
         let store = BucketStore::open_even_if_unreachable(self, Options::from_environment()).await?;
         let guarantees = store.guarantees();
         Ok(self.options.cached(store, guarantees))
+    }
+
+    /// Opens the bucket as [`open`](StoreUrl::open) does, for writing if the URL says so and the bucket can be written.
+    async fn open_to_serve(&self, _: &[PathBuf]) -> Result<ServedStore, BoxError> {
+        Ok(self.open_served(Options::from_environment()).await?)
+    }
+
+    fn is_written(&self) -> bool {
+        self.writes != WriteMode::ReadOnly
+    }
+}
+
+impl BucketUrl {
+    /// Opens the bucket to be served, with other options than the environment has: for writing if the URL says so and the
+    /// bucket can be written, and otherwise for reading.
+    pub async fn open_served(&self, options: Options) -> Result<ServedStore, OpenError> {
+        let options = Options { writes: self.writes, ..options };
+        let store = BucketStore::open_even_if_unreachable(self, options).await?;
+        let guarantees = store.guarantees();
+        Ok(match guarantees.writes {
+            Writes::None => ServedStore::read_only(self.options.cached(store, guarantees)),
+            Writes::Key | Writes::Commit => ServedStore::key_by_key(self.options.cached_writes(store, guarantees)),
+        })
     }
 }
 

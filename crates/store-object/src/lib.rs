@@ -43,7 +43,8 @@
 //!   done                                 └── anything else ─────────────► StoreError::OutcomeUnknown
 //! ```
 //!
-//! - [`Options::writes`] turns writes on. Each changes one key; a store changes nothing by default.
+//! - `?writes=yes` in the URL of a server, or [`Options::writes`], turns writes on. Each changes one key; a store changes
+//!   nothing by default.
 //! - Writes without a precondition are conditioned as well, on what the HEAD found, so that a PUT that arrives late cannot
 //!   replace what was written since. The library repeats none of them.
 //! - Values of more than 8 MiB without a precondition are sent in parts, which services do not check conditions of; there

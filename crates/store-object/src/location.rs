@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use zarrd_store::{KeyError, Prefix, Recheck, UrlOptionError, UrlOptions, url_options};
 
+use crate::options::WriteMode;
+
 /// The characters of a prefix that are percent-encoded in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
 
@@ -21,10 +23,14 @@ pub(crate) enum Service {
 
 /// The URL of a bucket or of a prefix in it, with options: `s3://bucket/prefix?absent=403&recheck=5s`. It has no
 /// credentials.
+///
+/// With `writes=yes` it is served for writing too, if the service checks conditions of writes, and with `writes=last-wins`
+/// even if it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketUrl {
     pub(crate) location: Location,
     pub(crate) forbidden: Forbidden,
+    pub(crate) writes: WriteMode,
     /// The bucket is requested again after five seconds by default.
     pub(crate) options: UrlOptions,
 }
@@ -64,7 +70,7 @@ pub enum UrlError {
     Prefix(#[from] KeyError),
     /// An option is unknown.
     #[error(
-        "the option {option:?} is unknown; there are `absent=403`, `recheck=5s` and `consolidated=trust`, joined by `&`"
+        "the option {option:?} is unknown; there are `writes=yes`, `writes=last-wins`, `absent=403`, `recheck=5s` and `consolidated=trust`, joined by `&`"
     )]
     UnknownOption {
         /// The name of the option.
@@ -73,6 +79,9 @@ pub enum UrlError {
     /// The value of an option is invalid.
     #[error("the option `absent` has the value `403` only: keys that the service refuses to show have no value then")]
     Absent,
+    /// The value of an option is invalid.
+    #[error("the option `writes` has the values `yes`, `last-wins` if writes need no conditions, and `no`")]
+    Writes,
     /// The value of an option is invalid.
     #[error(transparent)]
     Option(#[from] UrlOptionError),
@@ -124,11 +133,16 @@ impl FromStr for BucketUrl {
             return Err(UrlError::Bucket);
         }
         let location = Location { service, bucket: bucket.to_owned(), prefix: parse_prefix(path)? };
-        let mut parsed = Self { location, forbidden: Forbidden::default(), options: UrlOptions::new(Recheck::DISTANT) };
+        let options = UrlOptions::new(Recheck::DISTANT);
+        let mut parsed = Self { location, forbidden: Forbidden::default(), writes: WriteMode::default(), options };
         for option in url_options(query) {
             match option {
                 ("absent", "403") => parsed.forbidden = Forbidden::Absent,
                 ("absent", _) => return Err(UrlError::Absent),
+                ("writes", "yes") => parsed.writes = WriteMode::Conditional,
+                ("writes", "last-wins") => parsed.writes = WriteMode::LastWins,
+                ("writes", "no") => parsed.writes = WriteMode::ReadOnly,
+                ("writes", _) => return Err(UrlError::Writes),
                 (name, value) if parsed.options.set(name, value)? => {}
                 (other, _) => return Err(UrlError::UnknownOption { option: other.chars().take(40).collect() }),
             }
@@ -142,7 +156,12 @@ impl fmt::Display for BucketUrl {
         let prefix = utf8_percent_encode(self.location.prefix.as_str(), ESCAPED);
         write!(f, "{}://{}/{prefix}", self.location.service.scheme(), self.location.bucket)?;
         let absent = (self.forbidden == Forbidden::Absent).then_some("absent=403");
-        let options = self.options.render([absent], Recheck::DISTANT);
+        let writes = match self.writes {
+            WriteMode::ReadOnly => None,
+            WriteMode::Conditional => Some("writes=yes"),
+            WriteMode::LastWins => Some("writes=last-wins"),
+        };
+        let options = self.options.render([absent, writes], Recheck::DISTANT);
         let mark = if options.is_empty() { "" } else { "?" };
         write!(f, "{mark}{options}")
     }
@@ -178,6 +197,8 @@ mod tests {
             "s3://b/?recheck=never",
             "s3://b/?absent=403&recheck=0",
             "s3://b/?recheck=1s&consolidated=trust",
+            "s3://b/?writes=yes",
+            "az://b/?absent=403&writes=last-wins&recheck=0",
         ] {
             let parsed: BucketUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), url);
@@ -221,6 +242,8 @@ mod tests {
             ("s3://b/%FF", UrlError::Prefix(KeyError::NotUtf8 { offset: 0 })),
             ("s3://b?absent=404", UrlError::Absent),
             ("s3://b?absent", UrlError::Absent),
+            ("s3://b?writes=hunter2", UrlError::Writes),
+            ("s3://b?writes", UrlError::Writes),
             ("s3://b?consolidated=hunter2", UrlOptionError::Consolidated.into()),
             ("s3://b?recheck=hunter2", UrlOptionError::from(RecheckError).into()),
             ("s3://b?token=hunter2", UrlError::UnknownOption { option: "token".to_owned() }),

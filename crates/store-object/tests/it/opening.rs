@@ -2,10 +2,13 @@
 
 use std::{fs, time::Duration};
 
-use zarrd_store::{ListableStore, Listing, PageRequest, Prefix, ReadableStore, StoreError};
-use zarrd_store_object::{BucketStore, OpenError, Options, ProfileError};
+use zarrd_store::{
+    Batch, Change, Conditions, ListableStore, Listing, PageRequest, Precondition, Prefix, ReadableStore, StoreError,
+    StoreUrl, WriteableStore, Writes,
+};
+use zarrd_store_object::{BucketStore, BucketUrl, OpenError, Options, ProfileError};
 
-use crate::common::{Dialect, Fault, SECRET, Server, key, options, variables};
+use crate::common::{Dialect, Fault, Flaws, SECRET, Server, key, options, variables};
 
 #[tokio::test]
 async fn profiles_lead_to_a_bucket_and_sign_requests() {
@@ -66,4 +69,50 @@ async fn buckets_open_while_their_service_is_down_and_are_read_when_it_is_up() {
     let started = std::time::Instant::now();
     assert!(BucketStore::open_even_if_unreachable(&url, options(&server)).await.is_err());
     assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_bucket_is_served_for_writing_if_its_url_says_so_and_it_can_be_written() {
+    let exact = Flaws::default();
+    let inexact = Flaws { ignores_if_match: true, ..exact };
+    for (options_of_url, flaws, conditions) in [
+        ("", exact, None),
+        ("?writes=no", exact, None),
+        ("?writes=yes", exact, Some(Conditions::Atomic)),
+        ("?writes=yes", inexact, None),
+        ("?writes=last-wins", inexact, Some(Conditions::None)),
+    ] {
+        let server = Server::start(Dialect::S3).await;
+        server.bucket().flaws = flaws;
+        let url: BucketUrl = format!("s3://b/p{options_of_url}").parse().unwrap();
+        assert_eq!(url.is_written(), !matches!(options_of_url, "" | "?writes=no"));
+        let store = url.open_served(options(&server)).await.unwrap();
+        assert_eq!(store.is_writable(), conditions.is_some(), "{options_of_url} {flaws:?}");
+        let guarantees = store.guarantees();
+        assert_eq!(guarantees.read_only_reason.is_some(), url.is_written() && conditions.is_none(), "{guarantees}");
+        let Some(conditions) = conditions else { continue };
+        assert_eq!((guarantees.writes, guarantees.conditions), (Writes::Key, conditions));
+        let writes = store.writes().unwrap();
+        // What is written is seen at once, although metadata are cached.
+        for value in ["one", "two", "three"] {
+            let written = writes.set(&key("k"), value.into(), Precondition::none()).await.unwrap();
+            assert_eq!(store.head(&key("k")).await.unwrap().unwrap().version, written.version);
+            assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), value);
+        }
+        let created = writes.set(&key("k"), "four".into(), Precondition::absent()).await.unwrap_err();
+        match conditions {
+            Conditions::Atomic => assert!(matches!(created, StoreError::PreconditionFailed { .. }), "{created:?}"),
+            _ => assert!(matches!(created, StoreError::Unsupported { .. }), "{created:?}"),
+        }
+        let changes = ["a/c/0", "a/zarr.json"].map(|at| Change::Put {
+            key: key(at),
+            value: at.into(),
+            precondition: Precondition::none(),
+        });
+        let [chunk, document] = changes;
+        writes.apply(Batch { chunks: vec![chunk], documents: vec![document] }).await.unwrap();
+        assert_eq!(server.names(), ["p/a/c/0", "p/a/zarr.json", "p/k"]);
+        assert!(writes.erase(&key("k"), Precondition::none()).await.unwrap());
+        assert!(store.get(&key("k"), None).await.unwrap().is_none());
+    }
 }

@@ -34,7 +34,7 @@ pub(crate) struct StoreOptions {
     /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), `memory:` (not persistent),
     /// `dir:DIR` (a directory of files that other programs write, which `serve` only reads; `?symlinks=follow` after
     /// DIR follows symbolic links that lead out of it, and `?writes=yes` accepts changes, key by key), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that
-    /// other programs write, which `serve` only reads, with the credentials of the environment), or `http://HOST/PATH`
+    /// other programs write, with the credentials of the environment; `?writes=yes` accepts changes here too), or `http://HOST/PATH`
     /// or `https://…` (the files of a web server, which `serve` only reads); `?recheck=TIME` after one of these sets
     /// for how long what was read is cached, `5s` by default, `0` for `dir:`, and `?consolidated=trust` describes
     /// trees as consolidated metadata say; a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
