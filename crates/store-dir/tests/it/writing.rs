@@ -339,6 +339,8 @@ async fn old_temporary_files_are_removed_when_the_store_opens_and_others_are_not
         "young/.zarrd-00000000000000010000000000000003.partial",
     ];
     assert_becomes(dir.path(), &expected).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(names(dir.path()), expected, "the others stay");
 }
 
 #[tokio::test]

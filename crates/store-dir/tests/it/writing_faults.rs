@@ -225,7 +225,8 @@ async fn set_in_a_directory_that_another_set_made_is_durable_with_it() {
         if *call == Call::SyncDirectory {
             count.fetch_add(1, Ordering::SeqCst);
             if first_reached.fetch_add(1, Ordering::SeqCst) == 0 {
-                while may_go.load(Ordering::SeqCst) == 0 {
+                let deadline = Instant::now() + Duration::from_secs(30);
+                while may_go.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
