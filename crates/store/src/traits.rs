@@ -283,8 +283,8 @@ pub trait BatchStore: SnapshotStore + WriteableStore {
     ///
     /// # Errors
     ///
-    /// Those of [`TransactionalStore::commit`], with nothing changed; and
-    /// [`StoreError::PartlyApplied`] if some keys were changed before the batch failed.
+    /// Those of [`TransactionalStore::commit`], with nothing changed; [`StoreError::OutcomeUnknown`] if at most one key was,
+    /// whose answer was lost; and [`StoreError::PartlyApplied`] if some keys were changed before the batch failed.
     async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError>;
 }
 

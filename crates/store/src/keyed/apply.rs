@@ -191,7 +191,7 @@ impl Progress {
     /// The error of a batch: the error of its failed change if nothing was changed.
     fn failed(&self, conflicts: Vec<Key>, error: StoreError) -> StoreError {
         match self.applied {
-            0 if !is_unknown(&error) => error,
+            0 => error,
             applied => StoreError::PartlyApplied {
                 applied: applied as u64,
                 of: self.of as u64,
@@ -215,9 +215,4 @@ fn is_check(change: &Change) -> bool {
 /// True for the error of a condition.
 fn is_conflict(error: &StoreError) -> bool {
     matches!(error, StoreError::PreconditionFailed { .. })
-}
-
-/// True if a change may have been made although it failed.
-fn is_unknown(_error: &StoreError) -> bool {
-    false
 }
