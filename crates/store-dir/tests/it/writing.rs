@@ -114,7 +114,8 @@ async fn own_files_are_read_at_once_and_those_of_others_when_they_are_quiet() {
     fs::write(fixture.path("a/b"), "xx").unwrap();
     let changed = Instant::now();
     assert_eq!(fixture.read("a/b").await.unwrap().1, "xx");
-    assert!(changed.elapsed() >= Duration::from_millis(1_900), "it may still be written");
+    // The time of change is earlier by less than a second.
+    assert!(changed.elapsed() >= Duration::from_millis(900), "it may still be written");
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! The conformance suite for directories that the store writes itself, on the file systems of this machine.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use tempfile::TempDir;
 use zarrd_store::Guarantees;
@@ -66,7 +70,7 @@ impl Place {
     }
 }
 
-async fn open(path: &PathBuf, durability: Durability) -> DirStore {
+async fn open(path: &Path, durability: Durability) -> DirStore {
     let deadline = std::time::Instant::now() + CLOSING;
     loop {
         let options =

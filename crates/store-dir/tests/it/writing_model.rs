@@ -74,7 +74,9 @@ impl Model {
         if self.values.keys().any(|key| key.starts_with(&below)) {
             return Some(below);
         }
-        at.match_indices('/').map(|(end, _)| at[..end].to_owned()).find(|above| self.values.contains_key(above))
+        at.match_indices('/')
+            .filter_map(|(end, _)| at.get(..end).map(str::to_owned))
+            .find(|above| self.values.contains_key(above))
     }
 
     fn precondition(&self, at: &str, condition: Condition) -> (Precondition, bool) {
