@@ -63,7 +63,7 @@ impl Site {
 /// The number of copies that are made of one store: writers go on adding keys, which are compared each time.
 const MAX_ROUNDS_OF_A_STORE: usize = 20;
 
-/// The numbers of copies that are made beside writers, of one store after the other: 4 of a single one, or as many as
+/// The numbers of copies that are made while writers go on, of one store after the other: 4 of a single one, or as many as
 /// `ZARRD_BACKUP_ROUNDS` says.
 fn rounds_of_stores() -> impl Iterator<Item = usize> {
     let all: usize = std::env::var("ZARRD_BACKUP_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap());
@@ -218,12 +218,12 @@ async fn is_of_one_commit(server: &Server, [rows, number]: [u32; 2]) {
 async fn backups_beside_writers_are_of_one_commit() {
     for (kind, other) in [("sled", "redb"), ("redb", "sled")] {
         for rounds in rounds_of_stores() {
-            back_up_beside_writers(kind, other, rounds).await;
+            back_up_during_writes(kind, other, rounds).await;
         }
     }
 }
 
-async fn back_up_beside_writers(kind: &str, other: &str, rounds: usize) {
+async fn back_up_during_writes(kind: &str, other: &str, rounds: usize) {
     let site = Site::new();
     let server = Launch::of(format_args!("{kind}:{}", site.text("data"))).start();
     let writers = Writers::start(&server).await;
@@ -244,11 +244,11 @@ async fn back_up_beside_writers(kind: &str, other: &str, rounds: usize) {
 #[tokio::test]
 async fn exports_and_imports_beside_writers_are_of_one_commit() {
     for rounds in rounds_of_stores() {
-        copy_beside_writers(rounds).await;
+        copy_during_writes(rounds).await;
     }
 }
 
-async fn copy_beside_writers(rounds: usize) {
+async fn copy_during_writes(rounds: usize) {
     let site = Site::new();
     let server = Launch::sled(&site.path("data")).start();
     let writers = Writers::start(&server).await;

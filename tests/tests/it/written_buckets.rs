@@ -65,6 +65,7 @@ impl Prefixes {
     }
 
     /// Runs checks on new stores, each in a runtime of its own.
+    #[allow(clippy::disallowed_methods, reason = "the checks block, and nothing else of the test runs meanwhile")]
     async fn pass(self, checks: impl IntoIterator<Item = &'static str> + Send + 'static) {
         tokio::task::spawn_blocking(move || {
             let suite = readable_writeable_listable(&self);

@@ -21,8 +21,8 @@ use crate::{
 /// The most chunks whose versions are hashed into a fingerprint.
 const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
 
-/// The most chunks whose keys a plan keeps, instead of listing them each time.
-const MAX_KEPT_KEYS: u64 = 64;
+/// The most chunks whose keys a plan has as a list, instead of listing them each time.
+const MAX_LISTED_KEYS: u64 = 64;
 
 /// The keys of the chunks that a selection touches. Many are listed when they are needed: with long paths, they would
 /// take most of a plan's memory.
@@ -72,7 +72,7 @@ impl ChunkKeys {
     /// The keys of at most `chunks` chunks.
     pub(super) fn new(array: Array, resolved: Arc<ResolvedSelection>, chunks: u64) -> Self {
         let mut keys = Self { array, resolved, listed: None };
-        if chunks <= MAX_KEPT_KEYS {
+        if chunks <= MAX_LISTED_KEYS {
             let mut listed = Vec::new();
             keys.for_each(&mut |key| listed.push(key));
             keys.listed = Some(listed.into());
@@ -87,7 +87,7 @@ impl ChunkKeys {
         count
     }
 
-    /// Looks up the chunks in a snapshot.
+    /// The chunks that a snapshot has.
     pub(super) fn stored(&self, snapshot: &dyn Snapshot) -> Result<StoredChunks, StoreError> {
         let mut found = StoredChunks { touched: 0, stored: 0, unknown: 0, bytes: 0, fingerprint: None };
         let mut hash = Fingerprint(Xxh3::new());
