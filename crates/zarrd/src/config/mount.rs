@@ -11,7 +11,7 @@ use super::{Location, location::LocationError};
 pub(crate) struct Mount {
     /// The name.
     pub(crate) name: MountName,
-    /// The store, which is only read.
+    /// The store, which is only read unless its URL says otherwise.
     pub(crate) store: Location,
 }
 

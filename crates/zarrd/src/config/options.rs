@@ -32,12 +32,12 @@ pub(crate) struct LogOptions {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct StoreOptions {
     /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), `memory:` (not persistent),
-    /// `dir:DIR` (a directory of files that other programs write, which `serve` only reads; `?symlinks=follow` after
-    /// DIR follows symbolic links that lead out of it, and `?writes=yes` accepts changes, key by key), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that
-    /// other programs write, with the credentials of the environment; `?writes=yes` accepts changes here too), or `http://HOST/PATH`
-    /// or `https://…` (the files of a web server, which `serve` only reads); `?recheck=TIME` after one of these sets
-    /// for how long what was read is cached, `5s` by default, `0` for `dir:`, and `?consolidated=trust` describes
-    /// trees as consolidated metadata say; a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
+    /// `dir:DIR` (a directory of files that other programs write; `?symlinks=follow` after DIR follows symbolic links that
+    /// lead out of it), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that other programs write, with the
+    /// credentials of the environment), or `http://HOST/PATH` or `https://…` (the files of a web server). These are only
+    /// read; `?writes=yes` after a directory or bucket lets `serve` change it, key by key. `?recheck=TIME` sets for how
+    /// long what was read is cached, `5s` by default, `0` for `dir:`, and `?consolidated=trust` describes trees as
+    /// consolidated metadata say; a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
     #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) store: Option<Location>,
@@ -78,8 +78,8 @@ pub(crate) struct WriteOptions {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct ServeOptions {
-    /// Store to show below a name of the root, such as `lab=s3://bucket/lab`, which is only read; may be repeated. What
-    /// the store at the root has under the name is hidden
+    /// Store to show below a name of the root, such as `lab=s3://bucket/lab`, which is only read unless it has
+    /// `?writes=yes`; may be repeated. What the store at the root has under the name is hidden
     #[arg(long, env = "ZARRD_MOUNT", value_name = "NAME=STORE", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) mount: Vec<Mount>,
