@@ -13,16 +13,14 @@ use zarrd_store::{Conditions, Key, Payload, Precondition, PutResult, StoreError,
 
 pub(crate) use self::{
     erase::{erase, erase_prefix},
-    writer::{Declared, PROBE, Probed, Writer},
+    probe::Probed,
+    writer::{Declared, PROBE, Writer},
 };
 use self::{
     payload::{Body, Incoming},
     put::{Expected, Found, Put, Write, WriteId},
 };
 use crate::{inner::Inner, location::Service, validators::Pin};
-
-/// The action that fails if a value cannot be written.
-const ACTION: &str = "write";
 
 /// The number of times that a write is planned anew after another client changed the object.
 const MAX_ROUNDS: usize = 16;

@@ -13,9 +13,19 @@ use zarrd_store_remote::Failed;
 use super::{
     erase::delete,
     put::{Answer, Expected, Found, Write, WriteId},
-    writer::Probed,
 };
 use crate::{failure::Failure, inner::Inner};
+
+/// The answer of a bucket to the probe of its writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probed {
+    /// Conditions of writes are checked exactly.
+    Exact,
+    /// Conditions of writes are not checked exactly, for this reason.
+    Inexact(&'static str),
+    /// Objects cannot be written, or not erased again, for this reason.
+    ReadOnly(&'static str),
+}
 
 /// The start of the keys that probes use.
 const PROBES: &str = ".zarrd/probe-";

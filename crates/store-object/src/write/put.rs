@@ -17,13 +17,15 @@ use tokio::time::{Instant, sleep, timeout_at};
 use zarrd_store::{Key, StoreError, ValueMeta, Version};
 use zarrd_store_remote::Failed;
 
-use super::ACTION;
 use crate::{
     failure::{Failure, Refusal},
     http::Purpose,
     inner::Inner,
     read::head_object,
 };
+
+/// The action that fails if a value cannot be written.
+const ACTION: &str = "write";
 
 /// The name of the write id among the metadata of an object. Azure allows letters and digits only.
 pub(crate) const WRITE_ID: &str = "zarrdwriteid";

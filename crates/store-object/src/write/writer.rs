@@ -3,22 +3,11 @@
 use tokio::{sync::Mutex, time::Instant};
 use zarrd_store::{Conditions, StoreError};
 
-use super::probe::probe;
+use super::probe::{Probed, probe};
 use crate::{error::RequestError, failure::Failure, inner::Inner, options::WriteMode};
 
 /// The action that fails if a bucket cannot be probed.
 pub(crate) const PROBE: &str = "probe the writes of";
-
-/// The answer of a bucket to the probe of its writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Probed {
-    /// Conditions of writes are checked exactly.
-    Exact,
-    /// Conditions of writes are not checked exactly, for this reason.
-    Inexact(&'static str),
-    /// Objects cannot be written, or not erased again, for this reason.
-    ReadOnly(&'static str),
-}
 
 /// The writes of a store.
 #[derive(Debug)]
