@@ -10,7 +10,6 @@ use zarrd_store_object::{BucketStore, Options, WriteMode};
 use zarrd_store_testkit::{Factory, readable_writeable_listable};
 use zarrd_tests::{
     bucket::{ACCESS_KEY, BucketServer, S3},
-    garage::garage,
     python::python_with_clients,
     server::Launch,
 };
@@ -123,17 +122,4 @@ async fn the_s3_of_another_server_is_written_with_conditions() {
     let stores = Prefixes::new("s3://lab", environment);
     assert_exact(&stores.guarantees(WriteMode::Conditional).await);
     stores.pass(CHECKS.into_iter().chain(UNIQUE_VERSIONS)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn garage_does_not_check_conditions_and_is_read_only_or_last_wins() {
-    let Some(garage) = garage() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let cluster = garage.start(dir.path(), 1);
-    let stores = Prefixes::new("s3://bucket", cluster.s3(0).environment());
-    let found = stores.guarantees(WriteMode::Conditional).await;
-    assert_eq!(found.writes, Writes::None, "{found}");
-    assert!(found.read_only_reason.is_some_and(|reason| reason.starts_with("changes of this bucket")), "{found}");
-    let found = stores.guarantees(WriteMode::LastWins).await;
-    assert_eq!((found.writes, found.conditions), (Writes::Key, Conditions::None), "{found}");
 }

@@ -18,6 +18,8 @@ use std::{
 };
 
 use http::StatusCode;
+use zarrd_store::{Conditions, Writes};
+use zarrd_store_object::{BucketStore, Options, WriteMode};
 use zarrd_tests::{
     arguments::arguments,
     binary,
@@ -34,7 +36,7 @@ use zarrd_wire::routes::encode;
 /// The archive of the arrays of the 2020 draft.
 const DRAFT: &str = "tests/data/draft_v3_zarr218.tar.gz";
 
-struct Options {
+struct Arguments {
     plan: Plan,
     /// The scripts of `tests/clients/slices` whose arrays are compared.
     writers: Vec<String>,
@@ -43,11 +45,12 @@ struct Options {
 
 #[tokio::main]
 pub(crate) async fn main() -> ExitCode {
-    let Options { plan, writers, directory } = options();
+    let Arguments { plan, writers, directory } = options();
     let Some(garage) = garage() else { return ExitCode::FAILURE };
     println!("Garage {}, seed {}", garage.version(), plan.seed);
     let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let mut cluster = garage.start(dir.path(), NODES);
+    refuse_writes(&cluster).await;
     let Some(embedded) = fill_sample(&cluster, dir.path()) else { return ExitCode::FAILURE };
     let launches = launches(&cluster);
     compare_sample(&embedded, &launches).await;
@@ -57,6 +60,24 @@ pub(crate) async fn main() -> ExitCode {
     let report = run(plan, &mut cluster, &launches, content(&embedded).await).await;
     print!("{report}");
     if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Garage checks no conditions, so that its buckets stay read-only, or are written without conditions.
+async fn refuse_writes(cluster: &Cluster) {
+    for (mode, expected) in [
+        (WriteMode::Conditional, (Writes::None, Conditions::None)),
+        (WriteMode::LastWins, (Writes::Key, Conditions::None)),
+    ] {
+        let variables = cluster.s3(0).environment().into_iter().map(|(name, value)| (name.to_owned(), value));
+        let mut options = Options::with_variables(variables);
+        options.writes = mode;
+        let store = BucketStore::open(&"s3://bucket/written".parse().expect("a URL"), options).await.expect("a store");
+        let found = store.guarantees();
+        assert_eq!((found.writes, found.conditions), expected, "{found}");
+        let reason = found.read_only_reason.is_some_and(|reason| reason.starts_with("changes of this bucket"));
+        assert_eq!(reason, mode == WriteMode::Conditional, "{:?}", found.read_only_reason);
+    }
+    println!("writes: read-only, and without conditions if the last one may win");
 }
 
 /// Copies the sample and a volume into the bucket; returns the embedded store of the sample.
@@ -139,7 +160,7 @@ async fn content(embedded: &SampleServer) -> Content {
     content
 }
 
-fn options() -> Options {
+fn options() -> Arguments {
     let mut plan = Plan { readers: 10, rounds: 3, stay: Duration::from_secs(10), seed: rand::random() };
     let mut writers = vec!["note_sample.py".to_owned(), "write_tensorstore.py".to_owned()];
     let mut directory = std::env::temp_dir();
@@ -155,5 +176,5 @@ fn options() -> Options {
             _ => argument.reject(),
         }
     }
-    Options { plan, writers, directory }
+    Arguments { plan, writers, directory }
 }
