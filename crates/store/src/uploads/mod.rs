@@ -173,7 +173,7 @@ pub trait UploadStore: TransactionalStore {
     /// - [`UploadsError::NotFound`] if there is no such upload, or if it was completed with other parts.
     /// - [`UploadsError::NoParts`], [`UploadsError::PartOrder`], or [`UploadsError::InvalidPart`] for the first part that the
     ///   upload does not have at this version.
-    /// - [`StoreError::PreconditionFailed`], and whatever [`stage`](TransactionalStore::stage) fails with.
+    /// - [`StoreError::PreconditionFailed`], and whatever [`stage`](crate::BatchStore::stage) fails with.
     async fn complete_upload(
         &self,
         key: &Key,
