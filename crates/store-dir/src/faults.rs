@@ -9,8 +9,8 @@ use rustix::{fd::OwnedFd, io::Errno};
 use crate::attributes::Attributes;
 
 /// A moment of a read.
-#[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(debug_assertions), expect(unreachable_pub, reason = "tests of release builds have none"))]
 pub enum Moment {
     /// The type of a file was checked, and the file is about to be opened.
     Checked,
@@ -20,18 +20,9 @@ pub enum Moment {
     Listing,
 }
 
-/// The moments in release builds.
-#[cfg(not(debug_assertions))]
-#[derive(Clone, Copy)]
-pub(crate) enum Moment {
-    Checked,
-    Read,
-    Listing,
-}
-
 /// A system call of a change.
-#[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(debug_assertions), expect(unreachable_pub, reason = "tests of release builds have none"))]
 pub enum Call {
     /// Makes a temporary file.
     CreateFile,
@@ -50,21 +41,6 @@ pub enum Call {
     /// Removes the file of a value.
     RemoveFile,
     /// Removes a directory if it is empty.
-    RemoveDirectory,
-}
-
-/// The calls in release builds.
-#[cfg(not(debug_assertions))]
-#[derive(Clone, Copy)]
-pub(crate) enum Call {
-    CreateFile,
-    Write,
-    SetAttributes,
-    SyncFile,
-    MakeDirectory,
-    Rename,
-    SyncDirectory,
-    RemoveFile,
     RemoveDirectory,
 }
 

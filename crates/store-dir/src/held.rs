@@ -12,7 +12,7 @@
 use std::{
     collections::VecDeque,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -20,8 +20,8 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::{
     attributes::Attributes,
     part::{Children, Part},
-    quiet::{LONG, Precision},
-    sorted_names::SortedNames,
+    quiet::Precision,
+    sorted_names::{self, MAX_AGE, SortedNames},
 };
 
 /// The maximum size of the names of one directory with their places, in bytes.
@@ -32,9 +32,6 @@ const MAX_DIRECTORIES: usize = 2;
 
 /// The time after its last use for which a directory is held.
 const TIME: Duration = Duration::from_secs(10);
-
-/// The time after which names are read again in any case.
-const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The names of a few directories.
 #[derive(Clone, Debug, Default)]
@@ -96,9 +93,7 @@ impl HeldNames {
         precision: Precision,
         part: Part<'_>,
     ) -> Option<Collection<'_>> {
-        let age =
-            SystemTime::now().duration_since(attributes.changed.system().max(attributes.modified.system())).ok()?;
-        if part.after.is_empty() || age < LONG || precision != Precision::Fine {
+        if part.after.is_empty() || !sorted_names::follow_attributes(attributes, precision) {
             return None;
         }
         let alone = self.0.collecting.try_lock()?;
@@ -190,7 +185,7 @@ mod tests {
     use zarrd_store::{ListableStore, PageRequest, Prefix};
 
     use super::*;
-    use crate::{DirStore, Options};
+    use crate::{DirStore, Options, quiet::LONG};
 
     /// Creates this many files in `c`, some of them in directories below it.
     fn fill(root: &Path, files: usize) {

@@ -6,19 +6,15 @@
 //! had before they were read, on file systems where every new name changes these, if the directory had not changed for
 //! two seconds then, and if no name is a symbolic link.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
-};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
 
 use crate::{
     attributes::Attributes,
     part::{Children, Part},
-    quiet::{LONG, Precision},
-    sorted_names::SortedNames,
+    quiet::Precision,
+    sorted_names::{self, MAX_AGE, SortedNames},
 };
 
 /// The maximum number of names of a small directory.
@@ -32,9 +28,6 @@ const MAX_SIZE: usize = 8 << 20;
 
 /// The size of a directory in addition to its prefix and its names, in bytes.
 const OVERHEAD: usize = 320;
-
-/// The time after which names are read again in any case.
-const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The names of the small directories that were listed last, of all together at most two generations.
 #[derive(Debug, Default)]
@@ -80,10 +73,8 @@ impl SmallDirectories {
 
     /// Begins to collect the names of a directory; `None` if it has just changed, or if its file system is not known.
     pub(crate) fn collect(attributes: &Attributes, precision: Precision) -> Option<SmallCollection> {
-        let changed = attributes.changed.system().max(attributes.modified.system());
-        let age = SystemTime::now().duration_since(changed).ok()?;
-        let is_quiet = age >= LONG && precision == Precision::Fine;
-        is_quiet.then(|| SmallCollection { names: SortedNames::default(), began: Instant::now() })
+        sorted_names::follow_attributes(attributes, precision)
+            .then(|| SmallCollection { names: SortedNames::default(), began: Instant::now() })
     }
 
     /// Caches all names of a directory.
@@ -128,12 +119,12 @@ fn size_of_small(prefix: &str, small: &Small) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, thread::sleep};
+    use std::{fs, path::Path, thread::sleep, time::Duration};
 
     use zarrd_store::{ListableStore, PageRequest, Prefix};
 
     use super::*;
-    use crate::{DirStore, Options};
+    use crate::{DirStore, Options, quiet::LONG};
 
     /// Creates folders of arrays with one document and one chunk each.
     fn fill(root: &Path) {

@@ -1,6 +1,23 @@
 //! Names of a directory in their order, in one text.
 
-use crate::part::{Children, Part};
+use std::time::{Duration, SystemTime};
+
+use crate::{
+    attributes::Attributes,
+    part::{Children, Part},
+    quiet::{LONG, Precision},
+};
+
+/// The time after which the names of a directory are read again, even if it has the same attributes.
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// True if the names of a directory stay the same for as long as its attributes do: on a file system where every new name
+/// changes these, if it did not change within one tick of the clock.
+pub(crate) fn follow_attributes(attributes: &Attributes, precision: Precision) -> bool {
+    let changed = attributes.changed.system().max(attributes.modified.system());
+    let is_quiet = SystemTime::now().duration_since(changed).is_ok_and(|age| age >= LONG);
+    is_quiet && precision == Precision::Fine
+}
 
 /// Names after a text; the name of a directory ends in `/`.
 #[derive(Debug, Default)]

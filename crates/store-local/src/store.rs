@@ -151,10 +151,7 @@ impl ReadableStore for LocalStore {
 impl WriteableStore for LocalStore {
     async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         if precondition != Precondition::none() {
-            let current = self.head(key).await?.map(|meta| meta.version);
-            if !precondition.is_met_by(current) {
-                return Err(StoreError::PreconditionFailed { key: key.clone(), current });
-            }
+            precondition.check(key, self.head(key).await?.map(|meta| meta.version))?;
         }
         let attributes = content.attributes.clone();
         let value = stage::stage(&self.0, key, content).await?;

@@ -1,6 +1,6 @@
 //! Changes of many keys, in one commit or key by key.
 
-use crate::{Change, Conditions, Guarantees, Precondition, StoreError, Writes};
+use crate::{Change, Conditions, Guarantees, Precondition, StoreError};
 
 /// The changes of one operation: of chunks, and of the documents by which readers find and understand them.
 ///
@@ -27,7 +27,8 @@ impl Batch {
     }
 }
 
-/// The error of a condition on a change of a store with these guarantees, if it has no such conditions.
+/// Fails with [`StoreError::Unsupported`] if a store with these guarantees, which can be written, has no such condition on a
+/// change.
 pub(crate) fn check_condition(
     guarantees: &Guarantees,
     condition: &Precondition,
@@ -42,7 +43,6 @@ pub(crate) fn check_condition(
         Conditions::None => false,
     };
     match change {
-        _ if guarantees.writes == Writes::None => Err(StoreError::Unsupported { what: "changes" }),
         ConditionalChange::Set if holds => Ok(()),
         ConditionalChange::Set => Err(StoreError::Unsupported { what: "this condition of a change" }),
         ConditionalChange::Erase if holds && guarantees.conditional_erase => Ok(()),

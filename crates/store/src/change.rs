@@ -179,6 +179,16 @@ impl Change {
         }
     }
 
+    /// True if it changes nothing and only checks a condition.
+    pub fn is_check(&self) -> bool {
+        match self {
+            Self::Check { .. } | Self::CheckEmpty { .. } => true,
+            Self::CheckIntent { .. } | Self::CheckNoIntent { .. } => true,
+            Self::Set { .. } | Self::Put { .. } | Self::Erase { .. } | Self::ErasePrefix { .. } => false,
+            Self::AddIntent { .. } | Self::RemoveIntent { .. } => false,
+        }
+    }
+
     /// The first of these intents that excludes the commit.
     pub fn excluding<'i>(&self, intents: &'i [Intent]) -> Option<&'i Intent> {
         match self {

@@ -134,7 +134,7 @@ impl ChangeSet {
 
     /// The pending state of a key.
     pub(crate) fn pending(&self, key: &Key) -> PendingState<'_> {
-        match self.changes_of(key).filter(|change| !matches!(change, Change::Check { .. })).last() {
+        match self.changes_of(key).filter(|change| !change.is_check()).last() {
             Some(Change::Put { value, .. }) => PendingState::Set(value),
             Some(_) => PendingState::Erased,
             None if self.is_below_erased(key) => PendingState::Erased,
@@ -163,12 +163,12 @@ impl ChangeSet {
 
     /// The number of keys that it changes, once they are [sorted](Self::sort).
     pub(crate) fn changed_keys(&self) -> usize {
-        self.keys.iter().filter(|change| !matches!(change, Change::Check { .. })).count()
+        self.keys.iter().filter(|change| !change.is_check()).count()
     }
 
     /// True if it changes anything.
     pub(crate) fn changes_anything(&self) -> bool {
-        !self.erased.is_empty() || self.keys.iter().any(|change| !matches!(change, Change::Check { .. }))
+        !self.erased.is_empty() || self.keys.iter().any(|change| !change.is_check())
     }
 
     /// Puts the changes into the order of their keys, and merges those of the same key. Without this, each lookup of a

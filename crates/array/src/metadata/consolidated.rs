@@ -179,7 +179,7 @@ pub(crate) async fn update_together(
     Ok(Some(changes))
 }
 
-/// What became of consolidated metadata that follow a change.
+/// The state of consolidated metadata that follow a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyState {
     /// There are none, or they are up to date.

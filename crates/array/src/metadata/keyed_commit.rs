@@ -40,7 +40,7 @@ pub(crate) async fn apply(
     update: Option<&Arc<ConsolidatedUpdate>>,
 ) -> Result<Vec<ChangeOutcome>, StoreError> {
     let Batch { mut chunks, documents } = batch;
-    if documents.iter().filter(|change| !is_check(change)).count() > 1 {
+    if documents.iter().filter(|change| !change.is_check()).count() > 1 {
         return Err(SEVERAL_DOCUMENTS);
     }
     chunks.retain(|change| !erases_nothing(change));
@@ -77,7 +77,8 @@ pub(crate) fn check_documents(change_set: &ChangeSet) -> Result<(), StoreError> 
     }
 }
 
-/// Makes a tree, and elements before it: its deepest nodes first, and of each node the attributes of v2 before the document that makes it one.
+/// Makes a tree, and elements before it: its deepest nodes first, and of each node the attributes of v2 before the document
+/// that makes it one.
 pub(crate) async fn apply_tree(
     context: &Context,
     Batch { chunks, documents }: Batch,
@@ -164,11 +165,6 @@ pub(crate) async fn follow(context: &Context, update: Option<&Arc<ConsolidatedUp
             CopyState::Stale => context.removed_copies.add_stale(&copy.key),
         }
     }
-}
-
-/// True if a change only checks.
-pub(crate) fn is_check(change: &Change) -> bool {
-    matches!(change, Change::Check { .. } | Change::CheckEmpty { .. } | Change::CheckNoIntent { .. })
 }
 
 /// True for the erase of a chunk that was not there when it was read. If it is by now, another write came after.

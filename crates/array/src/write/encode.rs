@@ -55,7 +55,7 @@ pub(crate) struct WriteContext {
     /// The minimum memory of the write.
     pub(crate) least: MinMemory,
     empty: EmptyChunks,
-    /// What becomes of chunks that are full of the fill value, but were not: where erases have no conditions, these are
+    /// The treatment of chunks that are full of the fill value, but were not: where erases have no conditions, these are
     /// stored.
     emptied: EmptyChunks,
     repeated: RepeatedChunks,

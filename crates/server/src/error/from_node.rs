@@ -39,8 +39,7 @@ impl From<NodeError> for ApiError {
                 (ProblemType::ValueTooLarge, Members { key: Some(key.to_string()), size, limit, ..Members::default() })
             }
             NodeError::PartlyErased { path, source, .. } => {
-                let problem = Problem::new(ProblemType::PartlyErased).with_detail(detail);
-                return Self::build(problem.with_members(path_members(&path)), Vec::new(), Some(source));
+                return Self::partly(ProblemType::PartlyErased, path_members(&path), detail, source);
             }
             // The client can pass another target.
             NodeError::NotInPlace { .. } => {

@@ -46,7 +46,7 @@ impl From<WriteError> for ApiError {
                 (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..path_members(&path) })
             }
             WriteError::PartlyWritten { path, source, .. } => {
-                return Self::partly(&path, detail, source);
+                return Self::partly_written(&path, detail, source);
             }
             WriteError::Encode { key, source } => return unencodable_chunk(&key, &source),
         };
@@ -56,7 +56,7 @@ impl From<WriteError> for ApiError {
 
 impl ApiError {
     /// Some elements were written, and others not.
-    fn partly(path: &NodePath, detail: String, source: Box<WriteError>) -> Self {
+    fn partly_written(path: &NodePath, detail: String, source: Box<WriteError>) -> Self {
         let kind = match source.is_conflict() {
             true => ProblemType::ChangedWhileWritten,
             false => ProblemType::PartlyWritten,
@@ -65,8 +65,7 @@ impl ApiError {
             WriteError::Store(StoreError::PreconditionFailed { key, .. }) => Some(key.to_string()),
             _ => None,
         };
-        let members = Members { key, ..path_members(path) };
-        Self::build(Problem::new(kind).with_detail(detail).with_members(members), Vec::new(), Some(source))
+        Self::partly(kind, Members { key, ..path_members(path) }, detail, source)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The mapping from errors to problem documents (RFC 9457).
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use axum::{
     body::Body,
@@ -8,25 +8,21 @@ use axum::{
 };
 use http::{
     HeaderName, HeaderValue, Method, StatusCode,
-    header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use zarrd_codec::CodecError;
 use zarrd_meta::NodePath;
-use zarrd_store::{
-    Admitted, BackendErrorKind, BoxError, IntentError, Key, MountFailure, ReadError, StoreError, UploadError, Version,
-    WarningRate,
-};
+use zarrd_store::{Admitted, BoxError, Key, ReadError, Version, WarningRate};
 use zarrd_wire::{
     digest::DigestError,
     etag::{self, EtagError},
-    headers::{MODIFIED, PROBLEM_JSON},
+    headers::PROBLEM_JSON,
     near::nearest,
     picture::ColorMap,
     problem::{Members, Problem, ProblemType},
     query::{CONFIRM, QueryError},
     range::ContentRange,
     routes::PathError,
-    time,
 };
 
 use crate::{
@@ -42,6 +38,7 @@ mod from_coordinates;
 mod from_dataset;
 mod from_dav;
 mod from_node;
+mod from_store;
 mod from_write;
 
 /// The warnings about requests that could not be served, by problem type.
@@ -242,37 +239,6 @@ impl ApiError {
         Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)))
     }
 
-    /// A store failed. Its details are for the log, unless it says that clients may have them; one that fails at a key,
-    /// or is mounted, is another service.
-    fn backend(class: BackendErrorKind, error: StoreError) -> Self {
-        let prefix = error.backend_source::<MountFailure>().map(|failure| failure.prefix().to_string());
-        let members = Members { key: error.failed_at().map(str::to_owned), prefix, ..Members::default() };
-        let (kind, headers) = match class {
-            _ if members.key.is_none() && members.prefix.is_none() => (ProblemType::Internal, Vec::new()),
-            BackendErrorKind::Connection => (ProblemType::StoreUnavailable, vec![(RETRY_AFTER, HeaderValue::from(1))]),
-            BackendErrorKind::Timeout => (ProblemType::StoreTimeout, Vec::new()),
-            _ => (ProblemType::StoreFailed, Vec::new()),
-        };
-        let problem = match kind {
-            ProblemType::Internal => Problem::new(kind),
-            _ => Problem::new(kind).with_detail(error.reason().map_or_else(|| class.to_string(), str::to_owned)),
-        };
-        Self::build(problem.with_members(members), headers, Some(error.into()))
-    }
-
-    /// A change was not made as a whole, in a store that is written key by key: since something else was changed
-    /// meanwhile, or since the store failed.
-    fn partly_written(members: Members, error: StoreError) -> Self {
-        let detail = error.to_string();
-        let StoreError::PartlyApplied { source, .. } = error else { return error.into() };
-        let (kind, key) = match &*source {
-            StoreError::PreconditionFailed { key, .. } => (ProblemType::ChangedWhileWritten, Some(key.to_string())),
-            _ => (ProblemType::PartlyWritten, None),
-        };
-        let members = Members { key, ..members };
-        Self::build(Problem::new(kind).with_detail(detail).with_members(members), Vec::new(), Some(source))
-    }
-
     /// Takes the error out of the response that it was converted to.
     pub(crate) fn take_from(response: &mut Response) -> Option<Self> {
         response.extensions_mut().remove()
@@ -354,98 +320,6 @@ impl IntoResponse for ApiError {
 impl ReadError for ApiError {
     fn is_changed(&self) -> bool {
         self.problem_type() == ProblemType::ValueChanged
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::PreconditionFailed { key, current } => {
-                let members =
-                    Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
-                Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
-            }
-            StoreError::PartlyApplied { .. } => Self::partly_written(Members::default(), error),
-            StoreError::NotEmpty { ref prefix, ref key } => Self::prefix_not_empty(prefix, key, error.to_string()),
-            StoreError::NameConflict { ref key, ref existing } => {
-                let keys = vec![key.to_string(), existing.clone()];
-                let members = Members { key: Some(key.to_string()), keys, ..Members::default() };
-                let problem = Problem::new(ProblemType::NameConflict).with_detail(error.to_string());
-                Self::new(problem.with_members(members))
-            }
-            StoreError::RangeNotSatisfiable { meta } => {
-                let problem = Problem::new(ProblemType::RangeNotSatisfiable)
-                    .with_detail(format!("the value has {} bytes", meta.size))
-                    .with_members(Members { size: Some(meta.size), ..Members::default() });
-                let content_range = ContentRange { range: None, size: meta.size };
-                let texts = [
-                    (CONTENT_RANGE, content_range.render()),
-                    (ETAG, etag::text(meta.version)),
-                    (LAST_MODIFIED, time::http_date(time::last_modified(meta.modified, SystemTime::now()))),
-                    (MODIFIED, time::rfc3339(meta.modified)),
-                ];
-                let header = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
-                Self::build(problem, texts.into_iter().filter_map(header).collect(), None)
-            }
-            StoreError::Corrupt { ref key, .. } => {
-                let members = Members { key: Some(key.to_string()), ..Members::default() };
-                let problem = Problem::new(ProblemType::CorruptValue).with_members(members);
-                Self::build(problem, Vec::new(), Some(error.into()))
-            }
-            StoreError::OutcomeUnknown { ref key, .. } => {
-                let members = Members { key: Some(key.to_string()), ..Members::default() };
-                let problem = Problem::new(ProblemType::OutcomeUnknown).with_detail(error.to_string());
-                Self::build(problem.with_members(members), Vec::new(), Some(error.into()))
-            }
-            StoreError::Changed { ref key } => {
-                let members = Members { key: Some(key.to_string()), ..Members::default() };
-                let problem = Problem::new(ProblemType::ValueChanged).with_detail(error.to_string());
-                Self::with_header(problem.with_members(members), RETRY_AFTER, HeaderValue::from(1))
-            }
-            StoreError::Unsupported { what } => {
-                let members = Members { unsupported: Some(what.to_owned()), ..Members::default() };
-                let problem = Problem::new(ProblemType::Unsupported).with_detail(error.to_string());
-                Self::new(problem.with_members(members))
-            }
-            StoreError::OutOfSpace => Self::with_cause(ProblemType::OutOfSpace, error),
-            StoreError::ReadOnly => Self::with_cause(ProblemType::ReadOnlyStore, error),
-            StoreError::Closed => Self::with_cause(ProblemType::ShuttingDown, error),
-            StoreError::InvalidCursor => Self::new(Problem::new(ProblemType::InvalidCursor)),
-            StoreError::Upload(error) => error.into(),
-            StoreError::Busy { retry_after } => Self::busy(retry_after),
-            StoreError::SnapshotExpired | StoreError::Intent(IntentError::TooMany { .. }) => Self::busy(None),
-            StoreError::TooManyChanges { .. }
-            | StoreError::Intent(_)
-            | StoreError::DuplicateKey { .. }
-            | StoreError::InvalidStaged
-            | StoreError::NotInSnapshot { .. }
-            | StoreError::Io { .. } => Self::with_cause(ProblemType::Internal, error),
-            StoreError::Backend { kind, .. } => Self::backend(kind, error),
-        }
-    }
-}
-
-impl From<UploadError> for ApiError {
-    fn from(error: UploadError) -> Self {
-        let detail = error.to_string();
-        let (kind, members) = match error {
-            UploadError::TooLarge { limit } => {
-                (ProblemType::ValueTooLarge, Members { limit: Some(limit), ..Members::default() })
-            }
-            UploadError::LengthMismatch { announced, received } => {
-                let members = Members { announced: Some(announced), received: Some(received), ..Members::default() };
-                (ProblemType::LengthMismatch, members)
-            }
-            UploadError::DigestMismatch => (ProblemType::DigestMismatch, Members::default()),
-            UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
-            UploadError::Aborted(cause) => {
-                return match cause.downcast::<RightsLost>() {
-                    Ok(lost) => (*lost).into(),
-                    Err(cause) => Self::with_cause(ProblemType::IncompleteBody, cause),
-                };
-            }
-        };
-        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }
 }
 

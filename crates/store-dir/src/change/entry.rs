@@ -15,7 +15,7 @@ use crate::{
 /// The action that fails if the attributes of a file cannot be read.
 const ACTION: &str = "read the attributes of a value";
 
-/// What has the name of a key.
+/// The state of the name of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Absent,
@@ -35,13 +35,9 @@ impl Entry {
     }
 }
 
-/// Fails if a precondition does not hold for what has the name of a key.
+/// Fails if a precondition does not hold for the state of a key.
 pub(super) fn check(precondition: &Precondition, key: &Key, entry: Entry) -> Result<(), StoreError> {
-    let current = entry.version();
-    match precondition.is_met_by(current) {
-        true => Ok(()),
-        false => Err(StoreError::PreconditionFailed { key: key.clone(), current }),
-    }
+    precondition.check(key, entry.version())
 }
 
 /// The version of a key for a precondition that names versions, once its file is quiet; `None` for any other, which need
@@ -82,7 +78,7 @@ pub(super) fn read_entry(
         Kind::Directory => return Ok(Entry::Directory),
         Kind::Special => return Err(failed(Failure::Special)),
         Kind::Regular => (attributes, inner.root.file_systems.precision(attributes.id, &parent.file)),
-        // Its value is that of the file to which it leads. The link is what is changed.
+        // Its value is in the file to which it leads, and a change replaces the link.
         Kind::Symlink => match inner.root.look_up(key.as_str(), crate::root::Wait::Allowed).map_err(failed)? {
             None => return Ok(Entry::Absent),
             Some(found) if !found.attributes.is_value().map_err(failed)? => return Ok(Entry::Directory),

@@ -1,5 +1,4 @@
 //! Changing values: the files and directories of a store that writes.
-
 //!
 //! ```text
 //!   set ── receive ──► a temporary file in the directory of the key, which is made if it is missing

@@ -21,7 +21,7 @@ const BUFFER: usize = 64 << 10;
 /// The number of directories of a directory that are in memory at a time.
 const MAX_PENDING: usize = 4096;
 
-/// What is done with the files of a tree.
+/// The treatment of the files of a tree.
 pub(super) trait Visitor {
     /// True if the walk ends early.
     fn is_stopped(&self) -> bool {
@@ -44,7 +44,7 @@ pub(super) struct File<'n> {
     pub(super) is_shown: bool,
 }
 
-/// What became of the contents of a directory.
+/// The contents of a directory after its files were visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Unchanged,

@@ -64,9 +64,7 @@ async fn compare_and_swap(write: &Write<'_>, precondition: &Precondition) -> Res
     };
     for _ in 0..MAX_ROUNDS {
         let current = expected.version();
-        if !precondition.is_met_by(current) {
-            return Err(StoreError::PreconditionFailed { key: key.clone(), current });
-        }
+        precondition.check(key, current)?;
         if let Put::Done(meta) = write.settle(&expected).await? {
             return Ok(PutResult { version: meta.version, replaced: current.is_some() });
         }

@@ -226,8 +226,8 @@ impl<S: ReadableStore> CachedStore<S> {
 }
 
 impl ValueCache {
-    /// Inserts what was found, unless a later request found something else, or it may be from before a change. Bytes stay as long as their version is the
-    /// same.
+    /// Inserts what was found, unless a later request found something else, or it may be from before a change. Bytes stay as
+    /// long as their version is the same.
     fn put(&self, key: &Key, mut found: CacheEntry) {
         if self.changes.exclude(key, found.requested) {
             return;

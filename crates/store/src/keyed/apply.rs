@@ -53,7 +53,7 @@ struct Applying<S> {
     batch: Batch,
 }
 
-/// What became of the chunks of a batch.
+/// The outcomes of the chunks of a batch.
 struct Chunks {
     outcomes: Vec<Option<ChangeOutcome>>,
     /// The keys whose conditions did not hold.
@@ -66,9 +66,10 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
     async fn run(self) -> Result<Vec<ChangeOutcome>, StoreError> {
         let Batch { chunks, documents } = &self.batch;
         let is_one = chunks.len().saturating_add(documents.len()) == 1;
-        let first = documents.iter().filter(|change| !is_one || is_check(change));
-        self.check(first.chain(chunks.iter().filter(|change| is_check(change)))).await?;
-        let mut progress = Progress { applied: 0, of: chunks.iter().chain(documents).filter(|c| !is_check(c)).count() };
+        let first = documents.iter().filter(|change| !is_one || change.is_check());
+        self.check(first.chain(chunks.iter().filter(|change| change.is_check()))).await?;
+        let mut progress =
+            Progress { applied: 0, of: chunks.iter().chain(documents).filter(|change| !change.is_check()).count() };
         let Chunks { outcomes: of_chunks, conflicts, error } = self.change_chunks(&mut progress).await;
         if let Some(error) = error {
             return Err(progress.failed(conflicts, error));
@@ -76,7 +77,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
         let mut outcomes = Vec::with_capacity(documents.len().saturating_add(chunks.len()));
         for document in documents {
             outcomes.push(self.change(document).await.map_err(|error| progress.failed(Vec::new(), error))?);
-            progress.applied = progress.applied.saturating_add(usize::from(!is_check(document)));
+            progress.applied = progress.applied.saturating_add(usize::from(!document.is_check()));
         }
         if progress.applied > 0 {
             let checks = documents.iter().chain(chunks).filter(|change| matches!(change, Change::Check { .. }));
@@ -101,7 +102,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
             let Some((index, change, changed)) = running.next().await else { return done };
             match changed {
                 Ok(outcome) => {
-                    progress.applied = progress.applied.saturating_add(usize::from(!is_check(change)));
+                    progress.applied = progress.applied.saturating_add(usize::from(!change.is_check()));
                     if let Some(place) = done.outcomes.get_mut(index) {
                         *place = Some(outcome);
                     }
@@ -165,11 +166,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
             return Ok(());
         }
         let found = not_before(Some(Instant::now()), self.store.store.head(key)).await?;
-        let current = found.map(|meta| meta.version);
-        match precondition.is_met_by(current) {
-            true => Ok(()),
-            false => Err(StoreError::PreconditionFailed { key: key.clone(), current }),
-        }
+        precondition.check(key, found.map(|meta| meta.version))
     }
 
     async fn check_empty(&self, prefix: &Prefix) -> Result<(), StoreError> {
@@ -199,16 +196,6 @@ impl Progress {
                 source: Box::new(error),
             },
         }
-    }
-}
-
-/// True if a change changes nothing.
-fn is_check(change: &Change) -> bool {
-    match change {
-        Change::Check { .. } | Change::CheckEmpty { .. } => true,
-        Change::CheckIntent { .. } | Change::CheckNoIntent { .. } => true,
-        Change::Set { .. } | Change::Put { .. } | Change::Erase { .. } | Change::ErasePrefix { .. } => false,
-        Change::AddIntent { .. } | Change::RemoveIntent { .. } => false,
     }
 }
 

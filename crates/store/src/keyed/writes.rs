@@ -17,6 +17,15 @@ impl<S> Keyed<S> {
             Writes::Key | Writes::Commit => Ok(()),
         }
     }
+
+    /// A value that was staged for this store.
+    pub(super) fn spooled(&self, staged: &Staged) -> Result<std::sync::Arc<Spooled>, StoreError> {
+        let value = staged.data::<Spooled>()?;
+        match self.spool.owns(&value) {
+            true => Ok(value),
+            false => Err(StoreError::InvalidStaged),
+        }
+    }
 }
 
 #[async_trait]
@@ -62,16 +71,5 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> BatchStore for
     async fn apply(&self, batch: Batch) -> Result<Vec<ChangeOutcome>, StoreError> {
         self.check_writes()?;
         apply::apply(self, batch).await
-    }
-}
-
-impl<S> Keyed<S> {
-    /// A value that was staged for this store.
-    pub(super) fn spooled(&self, staged: &Staged) -> Result<std::sync::Arc<Spooled>, StoreError> {
-        let value = staged.data::<Spooled>()?;
-        match self.spool.owns(&value) {
-            true => Ok(value),
-            false => Err(StoreError::InvalidStaged),
-        }
     }
 }

@@ -46,10 +46,8 @@ impl State {
     /// Checks a precondition. Returns true if the key has a value.
     pub(super) fn check_precondition(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
         let current = self.values.get(key).map(|stored| stored.meta.version);
-        if precondition.is_met_by(current) {
-            return Ok(current.is_some());
-        }
-        Err(StoreError::PreconditionFailed { key: key.clone(), current })
+        precondition.check(key, current)?;
+        Ok(current.is_some())
     }
 
     /// Fails if any key is below the prefix.

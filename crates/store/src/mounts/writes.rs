@@ -71,10 +71,7 @@ impl Mounts {
         for check in checks {
             let (Some(key), Some(precondition)) = (check.key(), check.precondition()) else { continue };
             let found = not_before(Some(Instant::now()), self.root.reads().head(key)).await?;
-            let current = found.map(|meta| meta.version);
-            if !precondition.is_met_by(current) {
-                return Err(StoreError::PreconditionFailed { key: key.clone(), current });
-            }
+            precondition.check(key, found.map(|meta| meta.version))?;
         }
         Ok(())
     }

@@ -188,9 +188,7 @@ pub trait UploadStore: TransactionalStore {
         let (upload, attributes) = (begun.meta.version, begun.meta.attributes.clone());
         let record = UploadRecord::decode(begun.bytes().await?, &names)?;
         let current = self.head(key).await?.map(|meta| meta.version);
-        if !completion.precondition.is_met_by(current) {
-            return Err(StoreError::PreconditionFailed { key: key.clone(), current }.into());
-        }
+        completion.precondition.check(key, current)?;
         let joined = match joined(self, &names, completion.parts).await {
             // It was completed since.
             Err(UploadsError::InvalidPart { .. }) if self.head(&names.upload()?).await?.is_none() => {

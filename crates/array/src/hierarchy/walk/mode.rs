@@ -72,6 +72,6 @@ pub(crate) struct Window {
     pub(crate) limit: usize,
     /// The start; `None` for the first member. After the walk, the start of the next page; `None` after the last.
     pub(crate) cursor: Option<Cursor>,
-    /// What is directly below the group and belongs to no node, if it is listed. Empty before the walk.
+    /// The keys and prefixes directly below the group that belong to no node, if they are listed. Empty before the walk.
     pub(crate) files: Option<Vec<Scanned>>,
 }

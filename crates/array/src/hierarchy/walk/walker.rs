@@ -55,7 +55,7 @@ pub(crate) struct Walk {
     pub(crate) other: Vec<(NodePath, Dialect)>,
     /// The relation of the documents that v2 and v3 have at the path of the topmost node; `None` if one of them has none.
     pub(crate) relation: Option<DialectRelation>,
-    /// What is directly below the topmost group and belongs to no node, if a page with it was walked.
+    /// The keys and prefixes directly below the topmost group that belong to no node, if a page with them was walked.
     pub(crate) files: Option<Vec<Scanned>>,
     /// The mounts whose members are unknown, since their stores have no listings.
     pub(crate) unlisted: Vec<NodePath>,
