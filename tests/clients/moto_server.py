@@ -1,12 +1,28 @@
-"""Starts moto, a server that speaks S3, and prints its port."""
+"""Starts moto, a server that speaks S3, and prints its port.
+
+moto checks the conditions of a write before it writes, so several create-only writes of one object at a time can
+succeed, which S3 excludes. Here requests that change something are handled one at a time.
+"""
 
 import logging
-import signal
+import threading
 
-from moto.server import ThreadedMotoServer
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
-signal.pause()
+moto = DomainDispatcherApplication(create_backend_app)
+changing = threading.Lock()
+
+
+def application(environ, start_response):
+    """Handles a request."""
+    if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+        return moto(environ, start_response)
+    with changing:
+        return moto(environ, start_response)
+
+
+server = make_server("127.0.0.1", 0, application, threaded=True)
+print(server.port, flush=True)
+server.serve_forever()

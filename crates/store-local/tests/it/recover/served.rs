@@ -194,10 +194,11 @@ async fn damaged_stores_serve_what_is_whole_and_name_the_rest() {
 
 #[tokio::test]
 async fn one_flipped_bit_of_an_index_is_repaired_at_the_next_start() {
+    let rounds = std::env::var("ZARRD_DAMAGES").map_or(12, |rounds| rounds.parse().unwrap());
+    let mut random = Random::new(std::env::var("ZARRD_SEED").map_or(4, |seed| seed.parse().unwrap()));
     for kind in KINDS {
         let sample = Sample::create(kind, Ending::Closed, 300).await;
-        let mut random = Random::new(4);
-        for round in 0..12 {
+        for round in 0..rounds {
             let (dir, damage) = damaged_copy(&sample, |dir| Damage::bit_of_index(dir, kind, &mut random));
             let store = open(dir.path(), kind).await.unwrap_or_else(|error| panic!("{kind} {damage:?}: {error:?}"));
             let served = served(&store, &sample.model).await;
