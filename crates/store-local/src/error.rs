@@ -194,6 +194,9 @@ pub enum ValueCorruption {
     /// The key's record in the index or the log fails its checksum or cannot be parsed.
     #[error("the record in the index is damaged")]
     Record,
+    /// The index has the record in a part that a search for the key does not reach.
+    #[error("the record in the index is not where its key belongs, so that look-ups miss it")]
+    Misplaced,
     /// The record was in a part of the index that is lost.
     #[error("the record was lost with a damaged part of the index: {cause}")]
     Lost {

@@ -39,9 +39,10 @@ impl Verification {
                 return Ok(false);
             }
             checked = checked.saturating_add(1);
-            // Pages that were swapped have all entries, and look-ups do not find them.
-            if self.cursor.as_ref().is_some_and(|last| *last >= key) {
-                return Err(IndexError::Unsorted);
+            // Pages that were swapped have all entries, and so have those below damaged separators; look-ups miss them.
+            let is_sorted = self.cursor.as_ref().is_none_or(|last| *last < key);
+            if !is_sorted || index.get(&key)?.as_ref() != Some(&record) {
+                return Err(IndexError::Misplaced);
             }
             if !is_internal(&key) {
                 self.count(&key, &record, store_id);

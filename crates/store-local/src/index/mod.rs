@@ -72,8 +72,8 @@ pub(crate) enum IndexError {
     Intent(IntentId),
     #[error("the index has {found} entries instead of {expected}, or some of them are stale or foreign")]
     Entries { found: u64, expected: u64 },
-    #[error("the index has entries that are not in the order of their keys, so that look-ups miss them")]
-    Unsorted,
+    #[error("the index has entries that are not where their keys belong, so that look-ups miss them")]
+    Misplaced,
     #[error("the index is being reopened, because the disk was full")]
     Reopening,
 }
@@ -88,7 +88,7 @@ impl IndexError {
                 _ => None,
             },
             Self::Sled(_) | Self::Panicked(_) | Self::Meta | Self::Intent(_) => None,
-            Self::Entries { .. } | Self::Unsorted | Self::Reopening => None,
+            Self::Entries { .. } | Self::Misplaced | Self::Reopening => None,
         }
     }
 
@@ -98,7 +98,7 @@ impl IndexError {
             Self::Sled(error) => matches!(error, ::sled::Error::Corruption { .. }),
             Self::Redb(error) => matches!(**error, ::redb::Error::Corrupted(_)),
             Self::Panicked(_) | Self::Meta | Self::Intent(_) => true,
-            Self::Entries { .. } | Self::Unsorted => true,
+            Self::Entries { .. } | Self::Misplaced => true,
             Self::Io(_) | Self::Reopening => false,
         }
     }

@@ -211,6 +211,29 @@ async fn one_flipped_bit_of_an_index_is_repaired_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn flipped_bit_of_a_key_that_separates_pages_is_repaired() {
+    let sample = Sample::create(IndexKind::Redb, Ending::Closed, 300).await;
+    let file = sample.dir.path().join("index/index.redb");
+    let bytes = fs::read(&file).unwrap();
+    // Branches, also of earlier commits. The last of their keys ends where their checksum does.
+    let branches = bytes.chunks_exact(4096).enumerate().filter(|(_, page)| page[0] == 2);
+    let mut served_otherwise = 0;
+    for (number, page) in branches {
+        let count = usize::from(u16::from_le_bytes([page[2], page[3]]));
+        let last_end = 8 + (count + 1) * 24 + (count - 1) * 4;
+        let end = u32::from_le_bytes(page[last_end..last_end + 4].try_into().unwrap());
+        let bit = (number as u64 * 4096 + u64::from(end) - 3) * 8 + 1;
+        let (dir, damage) = damaged_copy(&sample, |dir| Damage::Bit { file: dir.join("index/index.redb"), bit });
+        let store = open(dir.path(), IndexKind::Redb).await.unwrap();
+        let served = served(&store, &sample.model).await;
+        assert!(served.whole == sample.model.len() && served.wrong.is_empty(), "{damage:?}: {served:?}");
+        served_otherwise += usize::from(dir.path().join("damaged-index").is_dir());
+        store.close().await.unwrap();
+    }
+    assert!(served_otherwise > 0, "no damaged branch is of the current tree");
+}
+
+#[tokio::test]
 async fn damaged_page_costs_what_is_on_it_and_nothing_else() {
     let sample = Sample::create(IndexKind::Redb, Ending::Closed, 500).await;
     let (dir, name) = with_damaged_page(&sample);
