@@ -95,6 +95,19 @@ async fn writes_of_the_edge_chunk_undo_no_append() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn edge_chunk_is_written_between_the_steps_of_an_append() {
+    for (key, points) in [("a/c/1", false), (DOCUMENT, false), ("a/c/1", true), (DOCUMENT, true)] {
+        let (engine, appended) = pause_at(key, 0, async |two| match points {
+            true => drop(two.write_points(&[5, 4], vec![9, 8]).await.unwrap()),
+            false => drop(two.write("4:6", vec![8, 9]).await.unwrap()),
+        })
+        .await;
+        appended.unwrap();
+        assert_eq!(engine.read().await, [1, 1, 1, 1, 8, 9, 7, 7, 7, 7, 7, 7], "{key} {points}");
+    }
+}
+
 /// The elements of the array are blocks of acknowledged appends, each whole and once, and fill values of growths.
 fn assert_blocks(found: &[u8], start: usize, acknowledged: &[u8], may_miss: bool) {
     let mut rest = &found[start..];

@@ -262,6 +262,12 @@ impl Engine {
         write.execute(elements(values)).await
     }
 
+    pub(crate) async fn write_points(&self, points: &[i64], values: Vec<u8>) -> Result<WriteReport, WriteError> {
+        let points = points.iter().map(|point| vec![*point]).collect();
+        let write = self.arrays.write_points(&path("/a"), None, points, Precondition::none()).await?;
+        write.execute(elements(values)).await
+    }
+
     pub(crate) async fn append(&self, values: Vec<u8>) -> Result<WriteReport, WriteError> {
         self.append_to("/a", values).await
     }
