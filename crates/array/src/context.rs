@@ -159,6 +159,11 @@ impl Context {
         }
     }
 
+    /// True if what is at and below a path can be changed, be it key by key.
+    pub(crate) fn is_written_at(&self, path: &NodePath) -> bool {
+        self.store.is_writable() && self.guarantees_at(path).writes != Writes::None
+    }
+
     /// Fails with [`StoreError::Unsupported`] unless what is at and below a path changes in commits.
     pub(crate) fn check_commits(&self, path: &NodePath, what: &'static str) -> Result<(), StoreError> {
         self.writes()?;

@@ -112,5 +112,5 @@ pub use write::{append::Append, error::WriteError, region::RegionWrite, source::
 pub use zarrd_executor::{Caller, Usage};
 pub use zarrd_operations::{
     AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
-    LossPolicy, NodeInfo, NodeRejection, WriteReport,
+    LossPolicy, NodeInfo, NodeRejection, PatchMode, WriteReport,
 };

@@ -57,7 +57,7 @@ impl GrowthClaim {
     /// [`ArrayError::Claimed`] if another change holds it then.
     pub(crate) async fn acquire(context: &Arc<Context>, resolved: &ResolvedArray) -> Result<Self, ArrayError> {
         let (path, key) = (resolved.array.path(), key_below(resolved, CLAIM)?);
-        let mut clock = StoreClock::new(context, resolved)?;
+        let mut clock = StoreClock::of_array(context, resolved)?;
         let record = Record::new(resolved);
         let mut waits = Waits::new(context);
         // A takeover whose answer was lost may have been made.

@@ -17,10 +17,9 @@ const CLOCK: &str = ".zarrd/clock";
 /// The attempts to read what was just written, which another server may have erased.
 const ATTEMPTS: usize = 8;
 
-/// The clock of the store that has an array. It is asked once, and only if it is needed.
+/// The clock of the store that has a key. It is asked once, and only if it is needed.
 pub(crate) struct StoreClock<'c> {
     context: &'c Context,
-    resolved: &'c ResolvedArray,
     /// The key that is written to learn the time.
     key: Key,
     /// The time that was learned, and when.
@@ -28,8 +27,16 @@ pub(crate) struct StoreClock<'c> {
 }
 
 impl<'c> StoreClock<'c> {
-    pub(crate) fn new(context: &'c Context, resolved: &'c ResolvedArray) -> Result<Self, ArrayError> {
-        Ok(Self { context, resolved, key: key_below(resolved, CLOCK)?, learned: None })
+    /// The clock of the store that has an array.
+    pub(crate) fn of_array(context: &'c Context, resolved: &ResolvedArray) -> Result<Self, ArrayError> {
+        Ok(Self { context, key: key_below(resolved, CLOCK)?, learned: None })
+    }
+
+    /// The clock of the store that has a document.
+    pub(crate) fn of_document(context: &'c Context, document: &Key) -> Result<Self, StoreError> {
+        let key = document.parent().join(CLOCK);
+        let key = key.map_err(|error| StoreError::backend(BackendErrorKind::Internal, error))?;
+        Ok(Self { context, key, learned: None })
     }
 
     /// The age of something that was modified at a time of this clock.
@@ -48,7 +55,7 @@ impl<'c> StoreClock<'c> {
     /// The time that the store gives to what is written now.
     async fn learn(&self) -> Result<SystemTime, StoreError> {
         // The files of a folder have times of this process, which alone writes it.
-        if self.context.guarantees_at(self.resolved.array.path()).conditions == Conditions::ThisProcess {
+        if self.conditions() == Conditions::ThisProcess {
             return Ok(SystemTime::now());
         }
         let store = self.context.writes()?;
@@ -64,6 +71,11 @@ impl<'c> StoreClock<'c> {
             }
         }
         Err(StoreError::backend(BackendErrorKind::Internal, "what was written to learn the time is not found"))
+    }
+
+    /// The conditions of the store.
+    fn conditions(&self) -> Conditions {
+        self.context.store.guarantees_below(&self.key.parent()).conditions
     }
 }
 

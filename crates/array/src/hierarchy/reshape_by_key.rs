@@ -63,20 +63,20 @@ pub(crate) async fn apply(
     path: &NodePath,
     resolved: &Arc<ResolvedArray>,
     patch: &NodePatch,
-    change_set: ChangeSet,
+    (change_set, documents): (ChangeSet, Documents),
 ) -> Result<bool, NodeError> {
     let Some(shape) = &patch.shape else {
-        return Ok(keyed_commit::apply_documents(context, change_set, Documents::One).await?.is_some());
+        return Ok(keyed_commit::apply_documents(context, change_set, documents).await?.is_some());
     };
-    keyed_commit::check_documents(&change_set)?;
+    keyed_commit::check_documents(&change_set, &documents)?;
     let (context, path, resolved) = (context.clone(), path.clone(), resolved.clone());
     let mut reshape = Reshape { context, path, resolved, shape: shape.clone(), claim: None };
     if !reshape.context.needs_claim(&reshape.path) {
-        return reshape.apply(change_set).await;
+        return reshape.apply(change_set, documents).await;
     }
     let claimed = async move {
         reshape.claim = Some(GrowthClaim::acquire(&reshape.context, &reshape.resolved).await?);
-        let done = reshape.apply(change_set).await;
+        let done = reshape.apply(change_set, documents).await;
         if let Some(claim) = reshape.claim {
             claim.settle(&done).await;
         }
@@ -87,7 +87,7 @@ pub(crate) async fn apply(
 }
 
 impl Reshape {
-    async fn apply(&self, change_set: ChangeSet) -> Result<bool, NodeError> {
+    async fn apply(&self, change_set: ChangeSet, documents: Documents) -> Result<bool, NodeError> {
         let Self { context, resolved, shape, .. } = self;
         // Writes of elements wait, so that none of them is outside of the shape when it is done.
         let _fence = context.array_locks.lock_exclusive([self.path.relative().as_bytes()], []).await;
@@ -101,7 +101,7 @@ impl Reshape {
         }
         if change_set.changes_anything() {
             self.verify(resolved).await?;
-            if keyed_commit::apply_documents(context, change_set, Documents::One).await?.is_none() {
+            if keyed_commit::apply_documents(context, change_set, documents).await?.is_none() {
                 return Ok(false);
             }
         }
@@ -136,7 +136,7 @@ impl Reshape {
     /// Returns whether there are chunks outside of the array's shape. Fails if one is young, by the clock of the store.
     async fn check_settled(&self) -> Result<bool, NodeError> {
         let chunks = stored_chunks(&self.path, &self.resolved)?;
-        let mut clock = StoreClock::new(&self.context, &self.resolved)?;
+        let mut clock = StoreClock::of_array(&self.context, &self.resolved)?;
         let mut is_any = false;
         let mut entries = std::pin::pin!(list_all(&*self.context.store, &chunks.prefix));
         while let Some(entry) = entries.try_next().await? {

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use zarrd_array::{
-    Arrays, CreateOptions, CreateOutcome, ElementSource, Hierarchies, NodeError, NodeInfo, Options, WriteError,
-    WriteReport,
+    Arrays, CreateOptions, CreateOutcome, ElementSource, Hierarchies, NodeError, NodeInfo, Options, PatchMode,
+    WriteError, WriteReport,
 };
 use zarrd_meta::{
     Dialect, NodePath,
@@ -289,6 +289,13 @@ impl Engine {
     ) -> Result<NodeInfo, NodeError> {
         let changes = NodePatch::parse(patch.to_string()).unwrap();
         self.nodes.patch(&path(at), None, &changes, condition).await.map(|node| node.info)
+    }
+
+    /// Changes several documents one after the other.
+    pub(crate) async fn patch_piecewise(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {
+        let changes = NodePatch::parse(patch.to_string()).unwrap();
+        let how = (&Precondition::none(), PatchMode::Piecewise);
+        self.nodes.patch_in(&path(at), None, &changes, how).await.map(|node| node.info)
     }
 
     pub(crate) async fn erase(&self, at: &str) -> Result<u64, NodeError> {

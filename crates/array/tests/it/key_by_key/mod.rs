@@ -3,4 +3,6 @@
 mod appends;
 mod elements;
 mod fake_store;
+mod leftovers;
 mod nodes;
+mod pieces;
