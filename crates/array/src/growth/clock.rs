@@ -17,7 +17,7 @@ const CLOCK: &str = ".zarrd/clock";
 /// The attempts to read what was just written, which another server may have erased.
 const ATTEMPTS: usize = 8;
 
-/// The clock of the store that has a key. It is asked once, and only if it is needed.
+/// The clock of the store that has a key. It is read once, and only if it is needed.
 pub(crate) struct StoreClock<'c> {
     context: &'c Context,
     /// The key that is written to learn the time.

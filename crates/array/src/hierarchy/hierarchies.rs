@@ -186,7 +186,7 @@ impl Hierarchies {
     ) -> Result<ConversionReport, NodeError> {
         zarrd_executor::leave().await;
         if let Some(target) = &conversion.target {
-            self.0.check_commits(target, "copies: it is written key by key")?;
+            self.0.writes()?;
             return copy::copy(&self.0, path, dialect, target, conversion).await;
         }
         self.0.check_commits(path, "converting in place: it is written key by key")?;

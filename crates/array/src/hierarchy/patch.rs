@@ -118,7 +118,7 @@ fn documents(mode: PatchMode, order: impl FnOnce() -> Vec<Key>) -> Documents {
     }
 }
 
-/// The documents of an array, that of the larger shape first: until the other one follows, it is the one that counts.
+/// The documents of an array, the larger shape first, which counts until the other one follows.
 fn larger_first(resolved: &ResolvedArray) -> Vec<Key> {
     let own = resolved.versions.keys();
     let other = resolved.counterpart.iter().flat_map(|counterpart| counterpart.versions.keys());

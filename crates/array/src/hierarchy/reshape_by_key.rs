@@ -32,6 +32,7 @@ use crate::{
     options::EmptyChunks,
     retry::MAX_ATTEMPTS,
     write::{
+        commit::is_current,
         encode::{StagedChunk, WriteContext},
         error::WriteError,
         layout::ChunkedRegion,
@@ -76,7 +77,13 @@ pub(crate) async fn apply(
     }
     let claimed = async move {
         reshape.claim = Some(GrowthClaim::acquire(&reshape.context, &reshape.resolved).await?);
-        let done = reshape.apply(change_set, documents).await;
+        // While the claim was waited for, what was outside may have become elements.
+        let now = Some(Instant::now());
+        let done = match not_before(now, is_current(&reshape.context, &reshape.resolved)).await {
+            Ok(true) => reshape.apply(change_set, documents).await,
+            Ok(false) => Ok(false),
+            Err(error) => Err(error.into()),
+        };
         if let Some(claim) = reshape.claim {
             claim.settle(&done).await;
         }
