@@ -302,11 +302,14 @@ async fn claims_are_renewed() {
     assert_eq!(engine.read().await.len(), 12);
 }
 
+/// A way in which an answer is lost.
+type Loss = fn() -> Event;
+
 /// Each change of an append whose answer is lost, whether it is made or not, or only when the next append has begun.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_are_never_success() {
     // The claim, its renewal, the edge chunk, another chunk, the document, and freeing the claim.
-    let losses: [(&str, fn() -> Event); 3] =
+    let losses: [(&str, Loss); 3] =
         [("answer", || Event::LoseAnswer), ("request", || Event::LoseRequest), ("delay", || Event::Delay)];
     let steps = [(CLAIM, 0), (CLAIM, 1), ("a/c/1", 0), ("a/c/2", 0), (DOCUMENT, 0), (CLAIM, 2)];
     for (key, skipped) in steps {
