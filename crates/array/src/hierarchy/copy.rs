@@ -76,9 +76,6 @@ pub(crate) async fn copy(
 ) -> Result<ConversionReport, NodeError> {
     // Start nothing for a node that does not exist.
     walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?;
-    if context.is_keyed_at(target) {
-        return copy_by_key(context, (path, dialect), target, conversion).await;
-    }
     for fence in ATTEMPTS {
         let (destination, unfinished) = {
             let _lock = context.lock_path(target, Scope::Subtree).await?;
@@ -131,12 +128,14 @@ pub(crate) async fn copy(
 
 /// Copies a hierarchy to a store that is written key by key. What is left of a copy that fails in the middle has no document,
 /// and is erased with the path of the target.
-async fn copy_by_key(
+pub(crate) async fn copy_by_key(
     context: &Arc<Context>,
-    (path, dialect): (&NodePath, Option<Dialect>),
+    path: &NodePath,
+    dialect: Option<Dialect>,
     target: &NodePath,
     conversion: &ConvertOptions,
 ) -> Result<ConversionReport, NodeError> {
+    walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?;
     // Without a watermark, only writers that wait show that the source was of one moment.
     let is_fenced = |fence: &Fence| *fence != Fence::Open;
     let has_watermark = context.store.watermark().await?.is_some();

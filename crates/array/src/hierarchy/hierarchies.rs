@@ -187,7 +187,10 @@ impl Hierarchies {
         zarrd_executor::leave().await;
         if let Some(target) = &conversion.target {
             self.0.writes()?;
-            return copy::copy(&self.0, path, dialect, target, conversion).await;
+            return match self.0.is_keyed_at(target) {
+                true => copy::copy_by_key(&self.0, path, dialect, target, conversion).await,
+                false => copy::copy(&self.0, path, dialect, target, conversion).await,
+            };
         }
         self.0.check_commits(path, "converting in place: it is written key by key")?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
