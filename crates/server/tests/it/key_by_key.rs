@@ -166,8 +166,8 @@ async fn append_waits_for_another_server_and_then_is_to_be_repeated() {
     }
     assert_eq!(server.json(Method::PUT, "/array/g/b?select=0:10", &json!(1)).await.status, StatusCode::OK);
     assert_eq!(server.json(Method::PATCH, "/node/g/b", &json!({"attributes": {"n": 1}})).await.status, StatusCode::OK);
-    let files = server.get("/node/g?include=files", &[]).await.text();
-    assert!(!files.contains(".zarrd"), "{files}");
+    let listed = server.get("/node/g?include=files", &[]).await;
+    assert!(!listed.text().contains(".zarrd"), "{}", listed.text());
 }
 
 #[tokio::test]
