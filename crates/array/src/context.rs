@@ -159,6 +159,11 @@ impl Context {
         }
     }
 
+    /// True if what is at and below a path can be changed, be it key by key.
+    pub(crate) fn is_written_at(&self, path: &NodePath) -> bool {
+        self.store.is_writable() && self.guarantees_at(path).writes != Writes::None
+    }
+
     /// Fails with [`StoreError::Unsupported`] unless what is at and below a path changes in commits.
     pub(crate) fn check_commits(&self, path: &NodePath, what: &'static str) -> Result<(), StoreError> {
         self.writes()?;
@@ -168,14 +173,22 @@ impl Context {
         }
     }
 
-    /// Fails with [`StoreError::Unsupported`] if the array at a path cannot be appended to: where keys change one by one,
-    /// and other processes change them too.
+    /// Fails with [`StoreError::Unsupported`] if the array at a path cannot be appended to: where keys change one by one on no
+    /// conditions, so that two appends at the same time would write over each other.
     pub(crate) fn check_append(&self, path: &NodePath) -> Result<(), StoreError> {
         self.writes()?;
-        match self.is_keyed_at(path) && self.guarantees_at(path).conditions != Conditions::ThisProcess {
-            true => Err(StoreError::Unsupported { what: "appends, since other programs may append at the same time" }),
-            false => Ok(()),
+        match (self.is_keyed_at(path), self.guarantees_at(path).conditions) {
+            (true, Conditions::None | Conditions::CreateOnly) => {
+                Err(StoreError::Unsupported { what: "appends to a store that does not check conditions" })
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// True if other servers change the array at a path at the same time, key by key, so that a change of what is outside of
+    /// its shape needs the [claim](crate::growth) of it.
+    pub(crate) fn needs_claim(&self, path: &NodePath) -> bool {
+        self.is_keyed_at(path) && self.guarantees_at(path).conditions == Conditions::Atomic
     }
 
     /// The store, for writing in commits. Each change that needs them asks for it before it reads anything. Fails with

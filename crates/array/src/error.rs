@@ -177,6 +177,14 @@ pub enum ArrayError {
         /// The path of the node.
         path: NodePath,
     },
+    /// Another change, of this server or another one over the same store, holds the claim of the array.
+    #[error(
+        "another server appends to {path} or changes its shape, or did so less than 15 minutes ago and did not end it"
+    )]
+    Claimed {
+        /// The path of the array.
+        path: NodePath,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -27,7 +27,7 @@
 //! # Modules
 //!
 //! Arrows point one way: `error`, `options`, `purpose` ← `memory`, `locks`, `cache`, `running_decodes`, `node` ← `context` ← `resolve`
-//! ← `metadata` ← `read`, `write` ← `hierarchy`, `chunk_map` ← `map`, `dataset` ← `reduce` ← `result` ← `arrays`.
+//! ← `metadata` ← `growth`, `read` ← `write` ← `hierarchy`, `chunk_map` ← `map`, `dataset` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
 mod buffer_pool;
@@ -41,6 +41,7 @@ mod dataset;
 mod datetimes;
 mod error;
 mod grid;
+mod growth;
 mod hierarchy;
 mod locks;
 mod map;
@@ -111,5 +112,5 @@ pub use write::{append::Append, error::WriteError, region::RegionWrite, source::
 pub use zarrd_executor::{Caller, Usage};
 pub use zarrd_operations::{
     AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
-    LossPolicy, NodeInfo, NodeRejection, WriteReport,
+    LossPolicy, NodeInfo, NodeRejection, PatchMode, WriteReport,
 };

@@ -243,8 +243,8 @@ impl<'a> Resolver<'a> {
                 let metadata_hash = self.read_set.hash();
                 let unreadable_attributes = self.unreadable_attributes.take();
                 let counterpart = match dialect {
-                    // Another request would be needed.
-                    _ if self.context.is_distant_at(path) => None,
+                    // More requests would be needed. Those who write need them, since both documents are changed.
+                    _ if self.context.is_distant_at(path) && !self.context.is_written_at(path) => None,
                     Dialect::V3 => {
                         let other = self.v2(&*snapshot, v2_keys).await;
                         self.counterpart(&found, other)?

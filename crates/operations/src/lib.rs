@@ -16,11 +16,13 @@
 pub mod convert;
 pub mod create;
 pub mod node;
+pub mod patch;
 pub mod rejection;
 pub mod write;
 
 pub use convert::{ConversionReport, ConvertOptions, ExistingDocuments};
 pub use create::{IfExists, LossPolicy};
 pub use node::{BrokenNode, Depth, LinkTarget, NodeInfo};
+pub use patch::PatchMode;
 pub use rejection::NodeRejection;
 pub use write::{AppendReport, WriteReport};

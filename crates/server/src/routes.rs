@@ -353,10 +353,9 @@ impl Operation {
         match self.requires {
             Requirement::Copy => app.commits().is_err().then_some("copies and moves: it is written key by key"),
             Requirement::Move => is_keyed(named).then_some("copies and moves: it is written key by key"),
-            Requirement::Convert => match self.target(uri) {
-                Some(target) => is_keyed(Some(&target)).then_some("copies: it is written key by key"),
-                None => is_keyed(named).then_some("converting in place: it is written key by key"),
-            },
+            Requirement::Convert if self.target(uri).is_none() => {
+                is_keyed(named).then_some("converting in place: it is written key by key")
+            }
             Requirement::Write if self.selected_by == Some(APPEND) && uri.path().starts_with(routes::NODE_ROOT) => {
                 is_keyed(named).then_some("appends to several arrays at once: it is written key by key")
             }

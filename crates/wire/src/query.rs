@@ -22,7 +22,7 @@ pub use elements::{
 pub use node::{
     ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NODE_DELETE_PARAMETERS,
     NODE_PARAMETERS, NODE_PATCH_PARAMETERS, NODE_POST_PARAMETERS, NODE_PUT_PARAMETERS, NodeDeleteQuery, NodePatchQuery,
-    NodePostQuery, NodePutQuery, NodeQuery, OVERWRITE, TARGET, VALIDATE,
+    NodePostQuery, NodePutQuery, NodeQuery, OVERWRITE, PIECEWISE, TARGET, VALIDATE,
 };
 pub use picture::{
     CMAP, Channels, LIMITS, LINTHRESH, MAX, MIN, NAN, OVER, PICTURE_PARAMETERS, PictureAnswer, PictureQuery, RGB,

@@ -1,17 +1,22 @@
 //! Buckets of several services that a store writes key by key.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
+use http::{Method, StatusCode};
+use serde_json::json;
 use zarrd_store::{Conditions, Guarantees, Writes};
 use zarrd_store_object::{BucketStore, Options, WriteMode};
 use zarrd_store_testkit::{Factory, readable_writeable_listable};
 use zarrd_tests::{
     bucket::{ACCESS_KEY, BucketServer, S3},
     python::python_with_clients,
-    server::Launch,
+    server::{Launch, Server},
 };
 
 /// The checks of a store that writes, which stores below a prefix can pass.
@@ -122,4 +127,63 @@ async fn the_s3_of_another_server_is_written_with_conditions() {
     let stores = Prefixes::new("s3://lab", environment);
     assert_exact(&stores.guarantees(WriteMode::Conditional).await);
     stores.pass(CHECKS.into_iter().chain(UNIQUE_VERSIONS)).await;
+}
+
+/// Two servers over a bucket of S3, each of which appends for several clients, and a third client that writes the first
+/// elements of the array.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_one_bucket_append_to_one_array() {
+    const APPENDS: u32 = 12;
+    const LEN: u32 = 5;
+    let Some(python) = python_with_clients() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut bucket = Launch::sled(&dir.path().join("store")).arg("--s3-listen").arg("127.0.0.1:0").start();
+    let endpoint = format!("http://{}", bucket.next_address());
+    bucket.put("/store/lab/made", "the bucket").await;
+    let s3 = S3 { endpoint, access_key: "zarrd".to_owned(), secret: "zarrd".to_owned() };
+    // They open it at different prefixes.
+    let one = s3.launch("s3://lab?writes=yes").start();
+    let two = s3.launch("s3://lab/run?writes=yes").start();
+    let array = json!({"zarr_format": 3, "node_type": "array", "shape": [3], "data_type": "uint32", "fill_value": 0,
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "attributes": {},
+        "chunk_key_encoding": {"name": "default"},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [7]}}});
+    let made = one.request(Method::PUT, "/node/run/a").json(&array).send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED, "{}", made.text().await.unwrap());
+    let append = async |server: &Server, path: &str, value: u32| {
+        let url = format!("/array/{path}?append=0");
+        for _ in 0..100 {
+            let elements = vec![value; LEN as usize];
+            let answer = server.request(Method::POST, &url).json(&elements).send().await.unwrap();
+            match answer.status() {
+                StatusCode::OK => return,
+                // Another server appends for longer than a client waits.
+                StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(Duration::from_millis(200)).await,
+                status => panic!("{status} {}", answer.text().await.unwrap()),
+            }
+        }
+        panic!("an append was never made");
+    };
+    let appends = (0..APPENDS).map(|number| {
+        let (server, path) = if number % 2 == 0 { (&one, "run/a") } else { (&two, "a") };
+        append(server, path, 100 + number)
+    });
+    let writes = async {
+        for value in 1..=20_u32 {
+            let written = two.request(Method::PUT, "/array/a?select=0:3").json(&vec![value; 3]).send().await.unwrap();
+            // The document changes with each append, at any moment of the write.
+            let expected = [StatusCode::OK, StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE];
+            let is_expected = expected.contains(&written.status());
+            assert!(is_expected, "{}", written.text().await.unwrap());
+        }
+    };
+    tokio::join!(futures::future::join_all(appends), writes);
+    let url = bucket.url("/store/lab/run/a");
+    let printed = tokio::task::block_in_place(|| python.run("appended.py", &[&url]));
+    let found: Vec<u32> = serde_json::from_str(&printed).unwrap();
+    assert!(found[0] == found[1] && found[1] == found[2], "{found:?}");
+    let mut blocks: Vec<&[u32]> = found[3..].chunks(LEN as usize).collect();
+    blocks.sort_unstable();
+    let expected: Vec<Vec<u32>> = (0..APPENDS).map(|number| vec![100 + number; LEN as usize]).collect();
+    assert_eq!(blocks, expected, "{found:?}");
 }

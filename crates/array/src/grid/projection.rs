@@ -196,7 +196,8 @@ impl ChunkProjections {
 }
 
 impl EdgePolicy<'_> {
-    fn extent(self, axis: usize) -> u64 {
+    /// The extent of an axis at which its last chunk ends at the latest.
+    pub(crate) fn extent(self, axis: usize) -> u64 {
         match self {
             Self::Full => u64::MAX,
             Self::Clip(shape) => shape.get(axis).copied().unwrap_or(u64::MAX),

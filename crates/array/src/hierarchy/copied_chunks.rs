@@ -3,9 +3,13 @@
 use std::{collections::HashSet, sync::Arc};
 
 use zarrd_meta::{ArrayModel, convert::keeps_chunks};
-use zarrd_store::{Change, IntentId, Key, PageRequest, Precondition, Snapshot};
+use zarrd_store::{Change, Key, PageRequest, Precondition, Snapshot};
 
-use super::{copy_commits::CopyCommits, rewritten::RewrittenArray, shrink::StoredChunks};
+use super::{
+    copy_commits::{CopyCommits, CopySteps},
+    rewritten::RewrittenArray,
+    shrink::StoredChunks,
+};
 use crate::{
     context::Context,
     error::ArrayError,
@@ -155,9 +159,9 @@ impl CopiedChunks {
         &self,
         context: &Arc<Context>,
         reserved: &[Permit],
-        intent: IntentId,
+        steps: CopySteps,
     ) -> Result<u64, NodeError> {
-        let mut commits = CopyCommits::new(context, intent);
+        let mut commits = CopyCommits::new(context, steps);
         for (key, copy) in &self.listed.copied {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
             let staged = context.writes()?.stage(copy, value.into_payload()).await?;

@@ -3,6 +3,8 @@
 //! A copy is of one commit: its documents and the values of all its chunks are those of one snapshot, of all chunks
 //! that there are in that commit. The chunks come first, in many commits, and the documents last, in one: until then
 //! nothing is seen at the target. What is left of a copy that is interrupted is erased, at the next start if need be.
+//!
+//! Where keys change one by one, the chunks are created one after the other, then the documents from the leaves to the top.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,6 +21,7 @@ use super::{
     array_contexts::ArrayContexts,
     convert::{broken_as_losses, check_convertible, check_losses},
     copied_chunks::{CopiedChunks, ListedChunks, Listing},
+    copy_commits::CopySteps,
     create::commit,
     describe::{Unrepresented, into_zom},
     intents::Unfinished,
@@ -41,10 +44,12 @@ use crate::{
         consolidated::update_consolidated_metadata,
         error::{NodeError, too_many_conflicts},
         intent_record::{CopyIntent, Excluded, Unsettled},
+        keyed_commit::{self, Documents},
         keys,
         model::read_model,
         tree::{NodeKind, NodeTree},
     },
+    retry::MAX_ATTEMPTS,
 };
 
 /// The fences by attempt: writers are let through as long as the copy may succeed nevertheless.
@@ -95,7 +100,13 @@ pub(crate) async fn copy(
             }
             (destination, unfinished)
         };
-        match attempt(context, (path, dialect), (&destination, conversion), unfinished.id(), fence).await {
+        let attempt = async {
+            let steps = CopySteps::Commits(unfinished.id());
+            let chunks = copy_chunks(context, (path, dialect), (&destination, conversion), steps, fence).await?;
+            let Some((chunks, copy)) = chunks else { return Ok(None) };
+            finish(context, &destination, (chunks, copy), unfinished.id()).await
+        };
+        match attempt.await {
             Ok(Some(report)) => {
                 unfinished.settled();
                 return Ok(report);
@@ -115,46 +126,89 @@ pub(crate) async fn copy(
     Err(too_many_conflicts(path))
 }
 
-/// One attempt; `None` if the source, or the parents of the target, changed meanwhile.
-async fn attempt(
+/// Copies a hierarchy to a store that is written key by key. What is left of a copy that fails in the middle has no document,
+/// and is erased with the path of the target.
+pub(crate) async fn copy_by_key(
+    context: &Arc<Context>,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    target: &NodePath,
+    conversion: &ConvertOptions,
+) -> Result<ConversionReport, NodeError> {
+    walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?;
+    // Without a watermark, only writers that wait show that the source was of one moment.
+    let is_fenced = |fence: &Fence| *fence != Fence::Open;
+    let has_watermark = context.store.watermark().await?.is_some();
+    for fence in ATTEMPTS.into_iter().filter(|fence| has_watermark || is_fenced(fence)) {
+        let mut destination = {
+            let _lock = context.lock_path(target, Scope::Subtree).await?;
+            Destination::find(context, target, conversion.dialect).await?
+        };
+        let steps = CopySteps::Keys(context.guarantees_at(target).conditions);
+        let chunks = copy_chunks(context, (path, dialect), (&destination, conversion), steps, fence).await?;
+        let Some((chunks, copy)) = chunks else { continue };
+        let _lock = context.lock_path(target, Scope::Subtree).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let change_set = copy.change_set(context, &destination, None).await?;
+            if keyed_commit::apply_documents(context, change_set, Documents::Tree).await?.is_some() {
+                let nodes = copy.plan.top.len() as u64;
+                return Ok(ConversionReport { nodes, chunks, losses: copy.losses });
+            }
+            // The groups above changed.
+            let format = ZomFormat::for_dialect(conversion.dialect);
+            destination.place = ParentContext::find(context, target, Some(conversion.dialect), format).await?;
+        }
+        break;
+    }
+    Err(too_many_conflicts(path))
+}
+
+/// Copies the chunks of a hierarchy, and returns their number; `None` if the source changed meanwhile, and none is copied.
+async fn copy_chunks(
     context: &Arc<Context>,
     (path, dialect): (&NodePath, Option<Dialect>),
     (destination, conversion): (&Destination, &ConvertOptions),
-    intent: IntentId,
+    steps: CopySteps,
     fence: Fence,
+) -> Result<Option<(u64, Copy)>, NodeError> {
+    let mut structure = None;
+    if fence != Fence::Open {
+        structure = Some(context.lock_path(path, Scope::Subtree).await?);
+    }
+    let before = context.store.watermark().await?;
+    let mut copy = Copy::plan(context, path, dialect, destination).await?;
+    check_losses(conversion, &copy.losses)?;
+    let mut writers = None;
+    if fence != Fence::Open {
+        let arrays = copy.arrays.iter().map(|array| array.path.relative().as_bytes());
+        let locks = context.array_locks.lock_exclusive(arrays, []).await;
+        // Writers that wait for the lock may hold memory.
+        writers = Some((locks, context.no_waiting()));
+    }
+    let chunks = copy.chunks(context, (path, &destination.path), fence, before).await?;
+    let Some(chunks) = chunks else { return Ok(None) };
+    if fence != Fence::WhileCopying {
+        (structure, writers) = (None, None);
+    }
+    let copied = chunks.copy(context, &copy.memory, steps).await?;
+    drop((structure, writers));
+    Ok(Some((copied, copy)))
+}
+
+/// Commits the documents of a copy; `None` if the parents of the target changed meanwhile.
+async fn finish(
+    context: &Arc<Context>,
+    destination: &Destination,
+    (chunks, copy): (u64, Copy),
+    intent: IntentId,
 ) -> Result<Option<ConversionReport>, NodeError> {
-    let (copied, copy) = {
-        let mut structure = None;
-        if fence != Fence::Open {
-            structure = Some(context.lock_path(path, Scope::Subtree).await?);
-        }
-        let before = context.store.watermark().await?;
-        let mut copy = Copy::plan(context, path, dialect, destination).await?;
-        check_losses(conversion, &copy.losses)?;
-        let mut writers = None;
-        if fence != Fence::Open {
-            let arrays = copy.arrays.iter().map(|array| array.path.relative().as_bytes());
-            let locks = context.array_locks.lock_exclusive(arrays, []).await;
-            // Writers that wait for the lock may hold memory.
-            writers = Some((locks, context.no_waiting()));
-        }
-        let chunks = copy.chunks(context, (path, &destination.path), fence, before).await?;
-        let Some(chunks) = chunks else { return Ok(None) };
-        if fence != Fence::WhileCopying {
-            (structure, writers) = (None, None);
-        }
-        let copied = chunks.copy(context, &copy.memory, intent).await?;
-        drop((structure, writers));
-        (copied, copy)
-    };
     let _lock = context.lock_path(&destination.path, Scope::Subtree).await?;
     let nodes = copy.plan.top.len();
-    let change_set = context
-        .run_future(Cost::of(Work::Lookups, nodes as u64), copy.change_set(context, destination, intent))
-        .await??;
+    let change_set = copy.change_set(context, destination, Some(intent));
+    let change_set = context.run_future(Cost::of(Work::Lookups, nodes as u64), change_set).await??;
     let Copy { plan, losses, memory, .. } = copy;
     drop(plan);
-    let report = ConversionReport { nodes: nodes as u64, chunks: copied, losses };
+    let report = ConversionReport { nodes: nodes as u64, chunks, losses };
     let committed = commit(context, change_set).await?;
     drop(memory);
     Ok(committed.map(|_| report))
@@ -296,16 +350,16 @@ impl Copy {
         Ok(Some(listing.into_chunks()))
     }
 
-    /// The last commit of the copy: its documents, and the settlement of its intent.
+    /// The last change of the copy: its documents, and the settlement of its intent.
     async fn change_set(
         &self,
         context: &Context,
         destination: &Destination,
-        intent: IntentId,
+        intent: Option<IntentId>,
     ) -> Result<ChangeSet, NodeError> {
         let Destination { path: target, place, .. } = destination;
         let mut change_set = ChangeSet::default();
-        change_set.settle(intent);
+        intent.into_iter().for_each(|intent| change_set.settle(intent));
         let mut change = TreeDiff::default();
         change.create(&self.plan.top);
         // The chunks of the copy exist already.

@@ -8,7 +8,7 @@ use zarrd_meta::{
     documents::NodePatch,
     zom::{Difference, Zom},
 };
-use zarrd_operations::{ConversionReport, ConvertOptions, Depth};
+use zarrd_operations::{ConversionReport, ConvertOptions, Depth, PatchMode};
 use zarrd_store::{KeyCount, Precondition, StoreError, until_unchanged};
 
 use super::{
@@ -129,6 +129,18 @@ impl Hierarchies {
         changes: &NodePatch,
         condition: &Precondition,
     ) -> Result<DescribedNode, NodeError> {
+        self.patch_in(path, dialect, changes, (condition, PatchMode::Whole)).await
+    }
+
+    /// Updates the metadata of a node like [`patch`](Self::patch). In a store that is written key by key, several documents are
+    /// changed one after the other in [`PatchMode::Piecewise`]; otherwise that is unsupported.
+    pub async fn patch_in(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        changes: &NodePatch,
+        (condition, mode): (&Precondition, PatchMode),
+    ) -> Result<DescribedNode, NodeError> {
         self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Node).await?;
         let name = path.relative().as_bytes();
@@ -137,7 +149,7 @@ impl Hierarchies {
                 true => self.0.document_locks.lock_exclusive([name], []).await,
                 false => self.0.document_locks.lock_shared([name]).await,
             };
-            if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
+            if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, (condition, mode)).await? {
                 return until_unchanged(|| self.node(path, Some(dialect), Depth::Levels(0), None)).await;
             }
         }
@@ -174,8 +186,11 @@ impl Hierarchies {
     ) -> Result<ConversionReport, NodeError> {
         zarrd_executor::leave().await;
         if let Some(target) = &conversion.target {
-            self.0.check_commits(target, "copies: it is written key by key")?;
-            return copy::copy(&self.0, path, dialect, target, conversion).await;
+            self.0.writes()?;
+            return match self.0.is_keyed_at(target) {
+                true => copy::copy_by_key(&self.0, path, dialect, target, conversion).await,
+                false => copy::copy(&self.0, path, dialect, target, conversion).await,
+            };
         }
         self.0.check_commits(path, "converting in place: it is written key by key")?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;

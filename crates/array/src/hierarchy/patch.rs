@@ -6,8 +6,8 @@ use zarrd_meta::{
     Dialect, NodePath,
     documents::{NodePatch, write::StoredNode},
 };
-use zarrd_operations::{Depth, NodeRejection};
-use zarrd_store::{Precondition, until_unchanged};
+use zarrd_operations::{Depth, NodeRejection, PatchMode};
+use zarrd_store::{Key, Precondition, until_unchanged};
 
 use super::{
     create::commit,
@@ -37,7 +37,7 @@ use crate::{
     node::{
         counterpart::{Counterpart, CounterpartNode},
         read_set::NodeVersions,
-        resolved::ResolvedNode,
+        resolved::{ResolvedArray, ResolvedNode},
     },
 };
 
@@ -47,7 +47,7 @@ pub(crate) async fn attempt(
     path: &NodePath,
     dialect: Option<Dialect>,
     changes: &NodePatch,
-    condition: &Precondition,
+    (condition, mode): (&Precondition, PatchMode),
 ) -> Result<Option<Dialect>, NodeError> {
     let check_precondition = |version| match condition.is_met_by(version) {
         true => Ok(()),
@@ -66,7 +66,8 @@ pub(crate) async fn attempt(
             let dialect = resolved.array.model().dialect;
             if context.is_keyed_at(path) {
                 change_set.sort();
-                let is_done = reshape_by_key::apply(context, path, &resolved, changes, change_set).await?;
+                let documents = documents(mode, || larger_first(&resolved));
+                let is_done = reshape_by_key::apply(context, path, &resolved, changes, (change_set, documents)).await?;
                 return Ok(is_done.then_some(dialect));
             }
             if shrinks(resolved.array.model(), changes) {
@@ -103,10 +104,28 @@ pub(crate) async fn attempt(
         return Ok(Some(dialect));
     }
     let committed = match context.is_keyed_at(path) {
-        true => keyed_commit::apply_documents(context, change_set, Documents::One).await?,
+        true => keyed_commit::apply_documents(context, change_set, documents(mode, Vec::new)).await?,
         false => commit(context, change_set).await?,
     };
     Ok(committed.map(|_| dialect))
+}
+
+/// The documents that an update may change, in a store that is written key by key.
+fn documents(mode: PatchMode, order: impl FnOnce() -> Vec<Key>) -> Documents {
+    match mode {
+        PatchMode::Whole => Documents::One,
+        PatchMode::Piecewise => Documents::Pieces(order()),
+    }
+}
+
+/// The documents of an array, the larger shape first, which counts until the other one follows.
+fn larger_first(resolved: &ResolvedArray) -> Vec<Key> {
+    let own = resolved.versions.keys();
+    let other = resolved.counterpart.iter().flat_map(|counterpart| counterpart.versions.keys());
+    match resolved.document_shape {
+        Some(_) => other.chain(own).cloned().collect(),
+        None => own.chain(other).cloned().collect(),
+    }
 }
 
 /// Plans the update of a group, and of the group that the other one of v2 and v3 has at its path.

@@ -6,7 +6,9 @@ use std::{cmp::Reverse, sync::Arc};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use tokio::time::Instant;
-use zarrd_store::{Batch, Change, ChangeOutcome, Precondition, PutResult, StoreError, Version, not_before};
+use zarrd_store::{
+    BackendErrorKind, Batch, Change, ChangeOutcome, Key, Precondition, PutResult, StoreError, Version, not_before,
+};
 
 use super::{
     change_set::ChangeSet,
@@ -14,20 +16,30 @@ use super::{
     copy_update::ConsolidatedUpdate,
     error::NodeError,
 };
-use crate::context::Context;
+use crate::{
+    context::Context,
+    growth::clock::{SETTLED, StoreClock},
+};
+
+/// The document of the attributes of a node of v2.
+const ATTRIBUTES: &str = ".zattrs";
 
 /// The number of attempts to bring consolidated metadata up to date.
 const COPY_ATTEMPTS: usize = 3;
 
 /// The error of a change that would be made in part if it failed in the middle.
-const SEVERAL_DOCUMENTS: StoreError =
-    StoreError::Unsupported { what: "a change of several documents at once: it is written key by key" };
+const SEVERAL_DOCUMENTS: StoreError = StoreError::Unsupported {
+    what: "a change of several documents at once: it is written key by key. `?piecewise` makes them one after the other",
+};
 
 /// The documents that a change may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Documents {
     /// One: so it is made as a whole, or not at all.
     One,
+    /// Several, one after the other: attributes of v2 first, and then these in their order. One that fails in the middle is
+    /// completed by repeating it.
+    Pieces(Vec<Key>),
     /// The documents of a new tree, which is there once the last of them is.
     Tree,
 }
@@ -57,9 +69,13 @@ pub(crate) async fn apply_documents(
     documents: Documents,
 ) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
     let update = change_set.consolidated();
-    let changes = change_set.stage(&**context.writes()?).await?;
+    let mut changes = change_set.stage(&**context.writes()?).await?;
     let applied = match documents {
         Documents::One => apply(context, Batch::of_documents(changes), update.as_ref()).await,
+        Documents::Pieces(order) => {
+            changes.sort_by_key(|change| piece(&order, change));
+            apply_pieces(context, Batch::of_documents(changes), update.as_ref()).await
+        }
         Documents::Tree => apply_tree(context, Batch::of_documents(changes), update.as_ref()).await,
     };
     match applied {
@@ -69,12 +85,30 @@ pub(crate) async fn apply_documents(
     }
 }
 
-/// Fails if a change set has the changes of several documents, before anything is changed.
-pub(crate) fn check_documents(change_set: &ChangeSet) -> Result<(), StoreError> {
-    match change_set.changed_keys() {
-        0 | 1 => Ok(()),
+/// Fails if a change set has the changes of several documents that are not made one after the other, before anything is
+/// changed.
+pub(crate) fn check_documents(change_set: &ChangeSet, documents: &Documents) -> Result<(), StoreError> {
+    match (change_set.changed_keys(), documents) {
+        (0 | 1, _) | (_, Documents::Pieces(_)) => Ok(()),
         _ => Err(SEVERAL_DOCUMENTS),
     }
+}
+
+/// Makes the changes of documents one after the other.
+async fn apply_pieces(
+    context: &Context,
+    batch: Batch,
+    update: Option<&Arc<ConsolidatedUpdate>>,
+) -> Result<Vec<ChangeOutcome>, StoreError> {
+    let outcomes = context.writes()?.apply(batch).await?;
+    follow(context, update).await;
+    Ok(outcomes)
+}
+
+/// The place of a document among those that are changed one after the other.
+fn piece(order: &[Key], change: &Change) -> (bool, usize) {
+    let Some(key) = change.key() else { return (true, order.len()) };
+    (key.name() != ATTRIBUTES, order.iter().position(|other| other == key).unwrap_or(order.len()))
 }
 
 /// Makes a tree, and elements before it: its deepest nodes first, and of each node the attributes of v2 before the document
@@ -87,20 +121,21 @@ pub(crate) async fn apply_tree(
     let mut numbered: Vec<(usize, Change)> = documents.into_iter().enumerate().collect();
     numbered.sort_by_key(|(_, change)| {
         let key = change.key().map_or("", |key| key.as_str());
-        (Reverse(key.matches('/').count()), !key.ends_with(".zattrs"))
+        (Reverse(key.matches('/').count()), !key.ends_with(ATTRIBUTES))
     });
     let (numbers, mut documents): (Vec<usize>, Vec<Change>) = numbered.into_iter().unzip();
     let store = context.writes()?;
     let outcomes = match store.apply(Batch { chunks: chunks.clone(), documents: documents.clone() }).await {
         Err(StoreError::PreconditionFailed { key, current }) => {
-            let existing = adopt(context, &mut documents).await?;
-            if existing.iter().all(Option::is_none) {
+            let leftovers = adopt(context, &mut documents).await?;
+            if leftovers.iter().all(|leftover| matches!(leftover, Leftover::None)) {
                 return Err(StoreError::PreconditionFailed { key, current });
             }
             let mut outcomes = store.apply(Batch { chunks, documents }).await?;
-            for (outcome, version) in outcomes.iter_mut().zip(existing) {
-                let written = |version| ChangeOutcome::Set(PutResult { version, replaced: false });
-                *outcome = version.map_or(*outcome, written);
+            for (outcome, leftover) in outcomes.iter_mut().zip(leftovers) {
+                if let Leftover::Same(version) = leftover {
+                    *outcome = ChangeOutcome::Set(PutResult { version, replaced: false });
+                }
             }
             outcomes
         }
@@ -112,35 +147,76 @@ pub(crate) async fn apply_tree(
     Ok(numbered.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-/// Turns the changes of documents that exist already as they would be set into checks, and returns their versions: a tree
-/// that was made in part is completed by declaring it again.
-async fn adopt(context: &Context, documents: &mut [Change]) -> Result<Vec<Option<Version>>, StoreError> {
-    let mut existing = Vec::with_capacity(documents.len());
+/// What a declaration finds at the key of a document that it sets.
+enum Leftover {
+    /// Nothing that it may use: no document, or another one.
+    None,
+    /// The document as it would be set.
+    Same(Version),
+    /// Attributes of v2 whose document was never made, so that the declaration replaces them.
+    Replaced,
+}
+
+/// Turns the changes of documents that a declaration left that was cut: those that exist as they would be set become
+/// checks, and attributes of v2 without their document are replaced once they are old by the clock of the store.
+async fn adopt(context: &Context, documents: &mut [Change]) -> Result<Vec<Leftover>, StoreError> {
+    let mut leftovers = Vec::with_capacity(documents.len());
     for change in documents {
-        let is_new = change.precondition().is_some_and(|condition| *condition == Precondition::absent());
-        let value = match &*change {
-            Change::Put { value, .. } if is_new => Some(value.clone()),
-            Change::Set { staged, .. } if is_new => {
-                let pieces = context.writes()?.read_staged(staged, None).await?;
-                let pieces: Vec<Bytes> = pieces.try_collect().await?;
-                Some(pieces.concat().into())
-            }
-            _ => None,
+        let leftover = match (change.key().cloned(), intended(context, change).await?) {
+            (Some(key), Some(intended)) => adopt_document(context, change, &key, intended).await?,
+            _ => Leftover::None,
         };
-        let mut found = None;
-        if let (Some(value), Some(key)) = (value, change.key().cloned())
-            && let Some(stored) = not_before(Some(Instant::now()), context.store.get(&key, None)).await?
-            && stored.meta.size == value.len() as u64
-        {
-            let version = stored.meta.version;
-            if stored.bytes().await? == value {
-                found = Some(version);
-                *change = Change::Check { key, precondition: Precondition::at(version) };
-            }
-        }
-        existing.push(found);
+        leftovers.push(leftover);
     }
-    Ok(existing)
+    Ok(leftovers)
+}
+
+async fn adopt_document(
+    context: &Context,
+    change: &mut Change,
+    key: &Key,
+    intended: Bytes,
+) -> Result<Leftover, StoreError> {
+    let now = Some(Instant::now());
+    let Some(stored) = not_before(now, context.store.get(key, None)).await? else { return Ok(Leftover::None) };
+    let (version, modified) = (stored.meta.version, stored.meta.modified);
+    if stored.meta.size == intended.len() as u64 && stored.bytes().await? == intended {
+        *change = Change::Check { key: key.clone(), precondition: Precondition::at(version) };
+        return Ok(Leftover::Same(version));
+    }
+    if key.name() != ATTRIBUTES {
+        return Ok(Leftover::None);
+    }
+    for name in [".zarray", ".zgroup"] {
+        let document = key.parent().join(name);
+        let document = document.map_err(|error| StoreError::backend(BackendErrorKind::Internal, error))?;
+        if not_before(now, context.store.head(&document)).await?.is_some() {
+            return Ok(Leftover::None);
+        }
+    }
+    if StoreClock::of_document(context, key)?.age(modified).await? < SETTLED {
+        return Ok(Leftover::None);
+    }
+    *change = Change::Put { key: key.clone(), value: intended, precondition: Precondition::at(version) };
+    Ok(Leftover::Replaced)
+}
+
+/// The content that a document has after a change, if the change makes it.
+async fn intended(context: &Context, change: &Change) -> Result<Option<Bytes>, StoreError> {
+    if change.precondition().is_none_or(|condition| *condition != Precondition::absent()) {
+        return Ok(None);
+    }
+    Ok(match change {
+        Change::Put { value, .. } => Some(value.clone()),
+        Change::Set { staged, .. } => {
+            let pieces = context.writes()?.read_staged(staged, None).await?;
+            let pieces: Vec<Bytes> = pieces.try_collect().await?;
+            Some(pieces.concat().into())
+        }
+        // A node without attributes. They are not erased, since erases may have no conditions.
+        Change::Check { key, .. } if key.name() == ATTRIBUTES => Some(Bytes::from_static(b"{}")),
+        _ => None,
+    })
 }
 
 /// Brings consolidated metadata up to date. Where that fails they are unchanged, and the answer says so.

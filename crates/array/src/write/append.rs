@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use zarrd_meta::{
     ArrayModel,
     documents::{ElementImpact, NodePatch},
     selection::{DimensionSelection, Region},
 };
 use zarrd_operations::WriteReport;
-use zarrd_store::Key;
+use zarrd_store::{Key, not_before};
 
 use super::{
     buffered::BufferedElements,
+    claimed,
     commit::{self, WriteKind, WriteTarget},
     encode::WriteContext,
     error::WriteError,
@@ -24,8 +26,10 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
+    growth::claim::GrowthClaim,
     metadata::array_update::ArrayMetadataUpdate,
     node::{array::Array, resolved::ResolvedArray},
+    options::EmptyChunks,
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
 
@@ -36,6 +40,14 @@ pub struct Append {
     target: WriteTarget,
     resolved: Arc<ResolvedArray>,
     dimension: usize,
+}
+
+/// The means by which an append does not meet others.
+enum Turn {
+    /// Its commit fails if another one comes first; after a few attempts others wait for it.
+    Optimistic,
+    /// It has the claim of the array, for which others wait.
+    Claimed(GrowthClaim),
 }
 
 /// An array that grows along a dimension.
@@ -71,16 +83,46 @@ impl Append {
 
     /// Grows the array by `count` along the dimension and writes the elements, in one commit. `None` derives the count
     /// from the number of elements; for [`ElementSource::Scalar`] it is 1.
+    ///
+    /// Where other servers may append at the same time, key by key, it is made to its end even if the caller leaves.
     pub async fn execute(self, count: Option<u64>, elements: ElementSource) -> Result<WriteReport, WriteError> {
         let document = spill_key(&self.resolved)?;
-        let is_keyed = self.context.is_keyed_at(&self.target.path);
         let mut buffered = BufferedElements::gather(&self.context, &document, elements).await?;
+        if !self.context.needs_claim(&self.target.path) {
+            return self.attempts(&Turn::Optimistic, count, &mut buffered).await;
+        }
+        let append = async move {
+            let alone = self.context.document_locks.lock_exclusive([self.lock_name()], []).await;
+            let _no_waiting = self.context.no_waiting();
+            let claim = GrowthClaim::acquire(&self.context, &self.resolved).await?;
+            let turn = Turn::Claimed(claim);
+            let done = self.attempts(&turn, count, &mut buffered).await;
+            if let Turn::Claimed(claim) = turn {
+                claim.settle(&done).await;
+            }
+            drop(alone);
+            done
+        };
+        let done = tokio::spawn(not_before(Some(Instant::now()), append));
+        done.await.unwrap_or_else(|_| Err(ArrayError::ShuttingDown.into()))
+    }
+
+    async fn attempts(
+        &self,
+        turn: &Turn,
+        count: Option<u64>,
+        buffered: &mut BufferedElements,
+    ) -> Result<WriteReport, WriteError> {
+        let document = spill_key(&self.resolved)?;
+        // Where only this process appends, key by key, the edge chunk and the document are changed one after the other, and no
+        // other write comes between.
+        let is_keyed = self.context.is_keyed_at(&self.target.path) && matches!(turn, Turn::Optimistic);
         for attempt in 0..MAX_ATTEMPTS {
-            let alone = match is_keyed || attempt >= OPTIMISTIC_ATTEMPTS {
+            let is_alone = is_keyed || (attempt >= OPTIMISTIC_ATTEMPTS && matches!(turn, Turn::Optimistic));
+            let alone = match is_alone {
                 true => self.context.document_locks.lock_exclusive([self.lock_name()], []).await,
                 false => Vec::new(),
             };
-            // The edge chunk and the document are changed one after the other, and no other write comes between.
             let _fence = match is_keyed {
                 true => self.context.array_locks.lock_exclusive([self.lock_name()], []).await,
                 false => Vec::new(),
@@ -88,7 +130,7 @@ impl Append {
             let _no_waiting = if alone.is_empty() { None } else { self.context.no_waiting() };
             let resolved = self.target.resolve(&self.context).await?;
             let lock = alone.is_empty().then(|| self.lock_name());
-            let done = self.attempt(&resolved, count, &buffered, lock).await;
+            let done = self.attempt(&resolved, count, buffered, (turn, lock)).await;
             match done {
                 // The array has another shape than the one this attempt was planned for.
                 Err(WriteError::ShapeChanged { .. }) => {}
@@ -113,7 +155,7 @@ impl Append {
         resolved: &Arc<ResolvedArray>,
         count: Option<u64>,
         buffered: &BufferedElements,
-        lock: Option<&[u8]>,
+        (turn, lock): (&Turn, Option<&[u8]>),
     ) -> Result<WriteReport, WriteError> {
         let view = resolved.array.model().view_shape();
         if view.len() != self.model().shape.len() {
@@ -130,11 +172,23 @@ impl Append {
         check_chunks(&array, &region)?;
         let kind = WriteKind::Append { documents: &documents, shape: &grown };
         let Some(layout) = ChunkedRegion::new(&region, array.model()) else {
-            return commit::documents_only(&self.context, &self.target, resolved, &kind).await;
+            return match turn {
+                Turn::Claimed(claim) => {
+                    claimed::append_nothing(&self.context, &self.target, resolved, (&kind, claim)).await
+                }
+                Turn::Optimistic => commit::documents_only(&self.context, &self.target, resolved, &kind).await,
+            };
         };
-        let empty = resolved.empty_chunks(&self.context.options);
+        let empty = match turn {
+            // A former holder of the claim may still set a chunk that is missing.
+            Turn::Claimed(_) => EmptyChunks::Store,
+            Turn::Optimistic => resolved.empty_chunks(&self.context.options),
+        };
         let target = Arc::new(WriteContext::new(self.context.clone(), array, empty, layout)?);
         let received = receive(&target, self.context.account(), buffered.source(&self.context)?).await?;
+        if let Turn::Claimed(claim) = turn {
+            return claimed::append(&target, &self.target, resolved, (&kind, claim), received).await;
+        }
         let together = match lock {
             Some(name) => self.context.document_locks.lock_shared([name]).await,
             None => Vec::new(),

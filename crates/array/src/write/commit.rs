@@ -187,7 +187,7 @@ async fn commit_chunks(
 
 /// The error of a chunk that cannot be decoded; or, if the array changed meanwhile, that it did, since the chunk
 /// belongs to the new array.
-async fn unless_changed(
+pub(super) async fn unless_changed(
     context: &Context,
     place: &WriteTarget,
     resolved: &ResolvedArray,
@@ -245,8 +245,8 @@ fn keys(made: &[StagedChunk]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The changes and preconditions of documents in a commit.
-struct Documents<'a> {
-    changes: Vec<Change>,
+pub(super) struct Documents<'a> {
+    pub(super) changes: Vec<Change>,
     node: Option<Node<'a>>,
 }
 
@@ -258,7 +258,7 @@ enum Node<'a> {
 
 /// The document changes of a write: preconditions, and changes if the array grows or has statistics that the write
 /// invalidates.
-async fn documents<'a>(
+pub(super) async fn documents<'a>(
     context: &Context,
     place: &WriteTarget,
     resolved: &ResolvedArray,
@@ -287,17 +287,22 @@ impl Node<'_> {
 
 impl Documents<'_> {
     /// The update of consolidated metadata that some of the changes make.
-    fn consolidated(&self) -> Option<&Arc<ConsolidatedUpdate>> {
+    pub(super) fn consolidated(&self) -> Option<&Arc<ConsolidatedUpdate>> {
         self.node.as_ref()?.get().consolidated.as_ref()
     }
 
     /// True if a key is that of a document of an append.
-    fn are_lent_with(&self, key: &Key) -> bool {
+    pub(super) fn are_lent_with(&self, key: &Key) -> bool {
         matches!(&self.node, Some(Node::Lent(_))) && self.changes.iter().any(|change| change.key() == Some(key))
     }
 
     /// The report of a commit that had these changes first, without its chunks.
-    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[ChangeOutcome]) -> WriteReport {
+    pub(super) fn report(
+        &self,
+        resolved: &ResolvedArray,
+        kind: &WriteKind<'_>,
+        outcomes: &[ChangeOutcome],
+    ) -> WriteReport {
         let of_documents = outcomes.get(..self.changes.len()).unwrap_or_default();
         let version = match &self.node {
             Some(node) => node.get().version_after(of_documents),
@@ -314,7 +319,7 @@ impl Documents<'_> {
 /// The chunks that a write has stored, and the keys that it has changed of those that it changes: all at once in a
 /// commit, and before it fails only where keys change one by one.
 #[derive(Debug, Default)]
-struct StoredChunks {
+pub(super) struct StoredChunks {
     written: u64,
     erased: u64,
     keys: u64,
@@ -322,7 +327,7 @@ struct StoredChunks {
 }
 
 impl StoredChunks {
-    fn count<'a>(&mut self, chunks: impl Iterator<Item = &'a StagedChunk>) {
+    pub(super) fn count<'a>(&mut self, chunks: impl Iterator<Item = &'a StagedChunk>) {
         for chunk in chunks {
             match chunk.is_stored() {
                 true => self.written += 1,
@@ -338,7 +343,7 @@ impl StoredChunks {
     }
 
     /// The report with the number of chunks.
-    fn with_counts(&self, report: WriteReport, conflicts_retried: u64) -> WriteReport {
+    pub(super) fn with_counts(&self, report: WriteReport, conflicts_retried: u64) -> WriteReport {
         WriteReport { chunks_written: self.written, chunks_erased: self.erased, conflicts_retried, ..report }
     }
 

@@ -353,6 +353,17 @@ impl StagedChunk {
         &self.keys
     }
 
+    /// Makes it depend on versions of its keys, if it depends on none: on their absence at first.
+    pub(crate) fn expect_absent(&mut self) {
+        let keys = self.keys.len();
+        self.read.get_or_insert_with(|| vec![None; keys]);
+    }
+
+    /// Makes it depend on the versions that its keys have now. It covers all elements of the chunk that matter.
+    pub(crate) fn expect(&mut self, current: Vec<Option<Version>>) {
+        self.read = Some(current);
+    }
+
     /// True if one of its keys is among these.
     pub(crate) fn is_among(&self, keys: &[Key]) -> bool {
         self.keys.iter().any(|key| keys.contains(key))

@@ -4,7 +4,7 @@ use zarrd_codec::CodecError;
 use zarrd_meta::NodePath;
 use zarrd_store::{Key, ReadError, StoreError, Version};
 
-use crate::{error::ArrayError, metadata::error::NodeError};
+use crate::{error::ArrayError, growth::outcome::MayBeUnknown, metadata::error::NodeError};
 
 /// An error of writing elements. Nothing was changed, except as [`PartlyWritten`](Self::PartlyWritten) says.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +113,18 @@ impl ReadError for WriteError {
             Self::Array(error) => error.is_changed(),
             Self::Node(error) => error.is_changed(),
             Self::Store(error) => error.is_changed(),
+            _ => false,
+        }
+    }
+}
+
+impl MayBeUnknown for WriteError {
+    fn is_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Array(error) => error.is_outcome_unknown(),
+            Self::Node(error) => error.is_outcome_unknown(),
+            Self::Store(error) => error.is_outcome_unknown(),
+            Self::PartlyWritten { source, .. } => source.is_outcome_unknown(),
             _ => false,
         }
     }

@@ -13,7 +13,10 @@ use zarrd_meta::{
     selection::{DimensionSelection, Region},
 };
 
-use crate::grid::dimension::{ChunkDimProjection, DimIndexer};
+use crate::grid::{
+    dimension::{ChunkDimProjection, DimIndexer},
+    projection::EdgePolicy,
+};
 
 /// A region with at least one element, split by the grid of its array.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +44,7 @@ struct Axis {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CoveredPiece {
     piece: ChunkDimProjection,
-    /// The number of its indices within the array.
+    /// The number of its indices that matter: those within the array, or all.
     within: u64,
 }
 
@@ -67,7 +70,7 @@ pub(crate) struct ChunkPart {
 /// The coverage of a chunk by a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// All elements within the array are covered, so the stored chunk is irrelevant.
+    /// All elements that matter are covered, so the stored chunk is irrelevant.
     Full,
     /// Some elements are covered.
     Partial,
@@ -77,11 +80,17 @@ impl ChunkedRegion {
     /// Splits a region of an array; `None` if it is empty. The cost is proportional to the chunks touched; if one
     /// dimension is empty, the others are not visited, however long they are.
     pub(crate) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
+        Self::with_edges(region, model, EdgePolicy::Clip(&model.shape))
+    }
+
+    /// Splits a region like [`new`](Self::new). Full edge chunks are never covered, since a region has none of their elements
+    /// outside of the array.
+    pub(crate) fn with_edges(region: &Region, model: &ArrayModel, edges: EdgePolicy<'_>) -> Option<Self> {
         if region.elements() == Some(0) {
             return None;
         }
-        let axes = region.dimensions.iter().zip(model.grid.dimensions()).zip(&model.shape);
-        let axes = axes.map(|((dimension, grid), &extent)| Axis::new(dimension, grid, extent));
+        let axes = region.dimensions.iter().zip(model.grid.dimensions()).enumerate();
+        let axes = axes.map(|(axis, (dimension, grid))| Axis::new(dimension, grid, edges.extent(axis)));
         Some(Self { axes: axes.collect::<Option<_>>()?, points: None })
     }
 

@@ -9,6 +9,7 @@
 pub(crate) mod append;
 pub(crate) mod buffered;
 pub(crate) mod chunk_encoder;
+mod claimed;
 pub(crate) mod commit;
 pub(crate) mod encode;
 pub(crate) mod error;

@@ -151,7 +151,7 @@ impl NodeRequest {
         precondition: &Precondition,
         deadline: Deadline,
     ) -> Attempt<UpdatedNode> {
-        let query = NodePatchQuery { dialect: self.dialect };
+        let query = NodePatchQuery { dialect: self.dialect, ..NodePatchQuery::default() };
         let request = transport
             .request(Method::PATCH, &self.target(&query.render()))
             .header(CONTENT_TYPE, headers::MERGE_PATCH_JSON);

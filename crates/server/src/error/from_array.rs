@@ -73,7 +73,7 @@ impl From<ArrayError> for ApiError {
             ArrayError::Memory(error) => return error.into(),
             ArrayError::Busy => return Self::retry_later(ProblemType::Busy, detail),
             ArrayError::TooManyRequests => return Self::retry_later(ProblemType::TooManyRequests, detail),
-            ArrayError::TooManyConflicts { .. } | ArrayError::Unfinished { .. } => {
+            ArrayError::TooManyConflicts { .. } | ArrayError::Unfinished { .. } | ArrayError::Claimed { .. } => {
                 return Self::retry_later(ProblemType::TooManyConflicts, detail);
             }
             ArrayError::Compute(error) => return error.into(),

@@ -88,7 +88,8 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     let cost = Cost::of(Work::Declaration, bytes.len() as u64);
     let changes = engine.arrays.run(cost, move || NodePatch::parse(bytes)).await??;
-    let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
+    let how = (&conditions.precondition, query.mode);
+    let node = engine.hierarchies().patch_in(&path, query.dialect, &changes, how).await?;
     NodeRenderer::full_tree(&negotiation).render_changed(&engine, node, memory).await
 }
 

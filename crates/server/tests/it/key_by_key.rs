@@ -1,10 +1,10 @@
 //! Stores that are written key by key.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{Method, StatusCode};
 use serde_json::json;
-use zarrd_server::{App, Settings, router};
+use zarrd_server::{App, ArrayOptions, Settings, router};
 use zarrd_store::{
     Conditions, Guarantees, Key, Keyed, MemoryStore, Operation, Precondition, ServedStore, StoreError, StoreWrapper,
     WriteableStore, Writes,
@@ -50,10 +50,17 @@ fn array(len: u64) -> serde_json::Value {
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}}})
 }
 
+/// The guarantees of a bucket.
+const BUCKET: Guarantees = Guarantees { conditions: Conditions::Atomic, conditional_erase: false, ..FOLDER };
+
 fn server(guarantees: Guarantees) -> TestServer {
+    server_with(guarantees, Settings::default())
+}
+
+fn server_with(guarantees: Guarantees, settings: Settings) -> TestServer {
     let memory = MemoryStore::new();
     let served = ServedStore::key_by_key(Arc::new(Keyed::new(Fragile(memory.clone()), guarantees)));
-    TestServer { router: router(App::new(served, Settings::default())), store: Arc::new(memory) }
+    TestServer { router: router(App::new(served, settings)), store: Arc::new(memory) }
 }
 
 #[tokio::test]
@@ -118,7 +125,6 @@ async fn what_needs_a_commit_is_unsupported() {
     let copy = |method: &str| Method::from_bytes(method.as_bytes()).unwrap();
     for (method, path) in [
         (Method::POST, "/node/g/b?convert=v2"),
-        (Method::POST, "/node/g/b?convert=v3&target=/h"),
         (Method::POST, "/node/g?append=x"),
         (copy("COPY"), "/store/g/b/zarr.json"),
         (copy("MOVE"), "/store/g/b/zarr.json"),
@@ -139,4 +145,53 @@ async fn what_needs_a_commit_is_unsupported() {
         (&ready["guarantees"][0]["writes"], &ready["guarantees"][0]["reachable"]),
         (&json!("key"), &json!(true))
     );
+}
+
+#[tokio::test]
+async fn append_waits_for_another_server_and_then_is_to_be_repeated() {
+    let arrays = ArrayOptions { memory_timeout: Duration::from_millis(50), ..ArrayOptions::default() };
+    let server = server_with(BUCKET, Settings { arrays, ..Settings::default() });
+    server.json(Method::PUT, "/node/g/b", &array(8)).await;
+    assert_eq!(server.json(Method::POST, "/array/g/b?append=0", &json!([5, 6])).await.status, StatusCode::OK);
+    // The claim of a server that this one does not understand.
+    server.put("/store/g/b/.zarrd/append", &[], "held").await;
+    for (method, path, body) in [
+        (Method::POST, "/array/g/b?append=0", json!([7])),
+        (Method::PATCH, "/node/g/b", json!({"shape": [20]})),
+        (Method::PATCH, "/node/g/b", json!({"shape": [2]})),
+    ] {
+        let refused = server.json(method, path, &body).await;
+        assert_eq!(refused.header("retry-after"), "1");
+        refused.problem(ProblemType::TooManyConflicts);
+    }
+    assert_eq!(server.json(Method::PUT, "/array/g/b?select=0:10", &json!(1)).await.status, StatusCode::OK);
+    assert_eq!(server.json(Method::PATCH, "/node/g/b", &json!({"attributes": {"n": 1}})).await.status, StatusCode::OK);
+    let listed = server.get("/node/g?include=files", &[]).await;
+    assert!(!listed.text().contains(".zarrd"), "{}", listed.text());
+}
+
+#[tokio::test]
+async fn several_documents_are_patched_piecewise() {
+    for guarantees in [FOLDER, BUCKET] {
+        let server = server(guarantees);
+        server.json(Method::PUT, "/node/g/b?dialect=v2", &array(8)).await;
+        let patch = json!({"shape": [3], "attributes": {"n": 1}});
+        let problem = server.json(Method::PATCH, "/node/g/b", &patch).await.problem(ProblemType::Unsupported);
+        assert!(problem.message().contains("?piecewise"), "{}", problem.message());
+        let patched = server.json(Method::PATCH, "/node/g/b?piecewise", &patch).await;
+        assert_eq!(patched.status, StatusCode::OK, "{}", patched.text());
+        let node = server.get("/node/g/b", &[]).await.json();
+        assert_eq!((&node["shape"], &node["attributes"]["n"]), (&json!([3]), &json!(1)));
+    }
+}
+
+#[tokio::test]
+async fn hierarchies_are_copied() {
+    let server = server(BUCKET);
+    server.json(Method::PUT, "/node/g/b", &array(8)).await;
+    server.json(Method::PUT, "/array/g/b?select=0:8", &json!([1, 2, 3, 4, 5, 6, 7, 8])).await;
+    let copied = server.request(Method::POST, "/node/g?convert=v2&target=/h", &[], "").await;
+    assert_eq!(copied.status, StatusCode::OK, "{}", copied.text());
+    let read = server.get("/array/h/b", &[("accept", "application/json")]).await.json();
+    assert_eq!(read, json!([1, 2, 3, 4, 5, 6, 7, 8]));
 }

@@ -58,7 +58,7 @@ struct Chunks {
     outcomes: Vec<Option<ChangeOutcome>>,
     /// The keys whose conditions did not hold.
     conflicts: Vec<Key>,
-    /// The first error; that a condition does not hold only if there is no other.
+    /// The first of the most severe errors: an unknown outcome, then any other but a condition that does not hold.
     error: Option<StoreError>,
 }
 
@@ -74,14 +74,20 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
         if let Some(error) = error {
             return Err(progress.failed(conflicts, error));
         }
+        let checks = || documents.iter().chain(chunks).filter(|change| matches!(change, Change::Check { .. }));
+        // One document that changes is the last step, after which nothing can fail any more. So it is made only if the others
+        // are as they were after the last chunk.
+        let is_last_step = documents.iter().filter(|change| !change.is_check()).count() == 1;
+        if is_last_step && progress.applied > 0 {
+            self.check(checks()).await.map_err(|error| progress.failed(Vec::new(), error))?;
+        }
         let mut outcomes = Vec::with_capacity(documents.len().saturating_add(chunks.len()));
         for document in documents {
             outcomes.push(self.change(document).await.map_err(|error| progress.failed(Vec::new(), error))?);
             progress.applied = progress.applied.saturating_add(usize::from(!document.is_check()));
         }
-        if progress.applied > 0 {
-            let checks = documents.iter().chain(chunks).filter(|change| matches!(change, Change::Check { .. }));
-            self.check(checks).await.map_err(|error| progress.failed(Vec::new(), error))?;
+        if !is_last_step && progress.applied > 0 {
+            self.check(checks()).await.map_err(|error| progress.failed(Vec::new(), error))?;
         }
         outcomes.extend(of_chunks.into_iter().flatten());
         Ok(outcomes)
@@ -111,7 +117,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
                     if let (true, Some(key)) = (is_conflict(&error), change.key()) {
                         done.conflicts.push(key.clone());
                     }
-                    if done.error.as_ref().is_none_or(|first| is_conflict(first) && !is_conflict(&error)) {
+                    if done.error.as_ref().is_none_or(|first| severity(first) < severity(&error)) {
                         done.error = Some(error);
                     }
                 }
@@ -202,4 +208,13 @@ impl Progress {
 /// True for the error of a condition.
 fn is_conflict(error: &StoreError) -> bool {
     matches!(error, StoreError::PreconditionFailed { .. })
+}
+
+/// The order in which one of several errors is reported.
+fn severity(error: &StoreError) -> u8 {
+    match error {
+        StoreError::PreconditionFailed { .. } => 0,
+        StoreError::OutcomeUnknown { .. } => 2,
+        _ => 1,
+    }
 }

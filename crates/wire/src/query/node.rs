@@ -1,7 +1,7 @@
 //! The queries of nodes.
 
 use zarrd_meta::{Dialect, NodePath, zom::ZomFormat};
-use zarrd_operations::{Depth, ExistingDocuments, IfExists, LossPolicy};
+use zarrd_operations::{Depth, ExistingDocuments, IfExists, LossPolicy, PatchMode};
 
 use zarrd_store::Cursor;
 
@@ -25,6 +25,8 @@ pub const OVERWRITE: &str = "overwrite";
 pub const ADOPT: &str = "adopt";
 /// Accepts the loss of properties that the dialect cannot represent, or with `no` rejects it.
 pub const ALLOW_LOSSY: &str = "allow_lossy";
+/// Changes several documents one after the other, where there are no commits.
+pub const PIECEWISE: &str = "piecewise";
 /// Compares the node with the ZOM in the body of a `POST`.
 pub const VALIDATE: &str = "validate";
 /// Converts the node to a dialect.
@@ -41,7 +43,7 @@ pub const NODE_PARAMETERS: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, 
 /// The parameters of creating a node.
 pub const NODE_PUT_PARAMETERS: &[&str] = &[DIALECT, OVERWRITE, ADOPT, ALLOW_LOSSY];
 /// The parameters of updating a node.
-pub const NODE_PATCH_PARAMETERS: &[&str] = &[DIALECT];
+pub const NODE_PATCH_PARAMETERS: &[&str] = &[DIALECT, PIECEWISE];
 /// The parameters of erasing a node.
 pub const NODE_DELETE_PARAMETERS: &[&str] = &[DIALECT, CONFIRM];
 /// The parameters of a `POST` to a node.
@@ -114,6 +116,8 @@ pub struct NodePutQuery {
 pub struct NodePatchQuery {
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
+    /// What becomes of an update of several documents.
+    pub mode: PatchMode,
 }
 
 /// The query of erasing a node.
@@ -238,13 +242,16 @@ impl NodePutQuery {
 impl NodePatchQuery {
     /// Parses the query of a `PATCH`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [dialect] = parse(query, NODE_PATCH_PARAMETERS, [DIALECT], UnknownParameters::Reject)?;
-        Ok(Self { dialect: dialect_of(dialect)? })
+        let [dialect, piecewise] =
+            parse(query, NODE_PATCH_PARAMETERS, [DIALECT, PIECEWISE], UnknownParameters::Reject)?;
+        let mode = if flag(PIECEWISE, piecewise)? { PatchMode::Piecewise } else { PatchMode::Whole };
+        Ok(Self { dialect: dialect_of(dialect)?, mode })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
-        joined([rendered(self.dialect)])
+        let piecewise = (self.mode == PatchMode::Piecewise).then(|| PIECEWISE.to_owned());
+        joined([rendered(self.dialect), piecewise])
     }
 }
 
@@ -406,8 +413,11 @@ mod tests {
         assert!(matches!(NodePutQuery::parse("overwrite=no"), Err(QueryError::Invalid { name: OVERWRITE, .. })));
         assert!(matches!(NodePutQuery::parse("depth=1"), Err(QueryError::Unknown { known: NODE_PUT_PARAMETERS, .. })));
 
-        let patch = NodePatchQuery { dialect: Some(Dialect::V3) };
+        let patch = NodePatchQuery { dialect: Some(Dialect::V3), mode: PatchMode::Piecewise };
+        assert_eq!(patch.render(), "dialect=v3&piecewise");
         assert_eq!(NodePatchQuery::parse(&patch.render()), Ok(patch));
+        assert_eq!(NodePatchQuery::parse(""), Ok(NodePatchQuery::default()));
+        assert!(matches!(NodePatchQuery::parse("piecewise=no"), Err(QueryError::Invalid { name: PIECEWISE, .. })));
         assert!(matches!(
             NodePatchQuery::parse("shape=1"),
             Err(QueryError::Unknown { known: NODE_PATCH_PARAMETERS, .. })

@@ -13,13 +13,19 @@ use crate::{
     grid::{
         dimension::{ChunkDimProjection, DimIndexer},
         points::{PointsByChunk, number_within},
+        projection::EdgePolicy,
     },
 };
 
 impl ChunkedRegion {
     /// Splits points; `None` if there is none. Of several points at one element, the last counts. Fails if they lie in
     /// more than `limit` chunks.
-    pub(crate) fn of_points(points: &Points, model: &ArrayModel, limit: u64) -> Result<Option<Self>, ArrayError> {
+    pub(crate) fn of_points(
+        points: &Points,
+        model: &ArrayModel,
+        edges: EdgePolicy<'_>,
+        limit: u64,
+    ) -> Result<Option<Self>, ArrayError> {
         let by_chunk = PointsByChunk::new((points.rank, points.len), &points.coordinates, &model.grid);
         let mut count = 0_u64;
         by_chunk.for_each_chunk(&mut |_| count = count.saturating_add(1));
@@ -34,7 +40,7 @@ impl ChunkedRegion {
             let Some(bounds) = axes.map(|(grid, &index)| grid.chunk_bounds(index)).collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            pieces.push(piece(points, numbers, (&bounds, &model.shape), chunks.len() as u64));
+            pieces.push(piece(points, numbers, (&bounds, edges), chunks.len() as u64));
             chunks
                 .push((index.to_vec(), bounds.iter().map(|bounds| bounds.end.saturating_sub(bounds.start)).collect()));
         }
@@ -45,8 +51,14 @@ impl ChunkedRegion {
 }
 
 /// The points with these numbers, which lie in the chunk with these bounds.
-fn piece(points: &Points, numbers: &[usize], (bounds, shape): (&[Range<u64>], &[u64]), chunk: u64) -> CoveredPiece {
-    let within = bounds.iter().zip(shape).map(|(bounds, &extent)| bounds.end.min(extent).saturating_sub(bounds.start));
+fn piece(
+    points: &Points,
+    numbers: &[usize],
+    (bounds, edges): (&[Range<u64>], EdgePolicy<'_>),
+    chunk: u64,
+) -> CoveredPiece {
+    let within =
+        bounds.iter().enumerate().map(|(axis, bounds)| bounds.end.min(edges.extent(axis)).saturating_sub(bounds.start));
     let extent = bounds.iter().map(|bounds| bounds.end.saturating_sub(bounds.start)).fold(1, u64::saturating_mul);
     let index = |number: usize| {
         let start = number.saturating_mul(points.rank);

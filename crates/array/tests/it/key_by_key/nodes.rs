@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use zarrd_array::{
     ConvertOptions, CreateOptions, Depth, ExistingDocuments, IfExists, LossPolicy, NodeError, RemovedCopies,
 };
-use zarrd_meta::{Dialect, zom::Zom};
+use zarrd_meta::{Dialect, NodePath, zom::Zom};
 use zarrd_operations::NodeRejection;
-use zarrd_store::{Precondition, StoreError};
+use zarrd_store::{Guarantees, Precondition, StoreError};
 
 use super::fake_store::{BUCKET, Engine, Event, FOLDER, array, path};
 
@@ -127,18 +127,64 @@ async fn what_needs_a_commit_is_refused() {
     let replace = CreateOptions { if_exists: IfExists::Replace, ..CreateOptions::default() };
     let zom = std::sync::Arc::new(Zom::parse(array(9).to_string()).unwrap());
     let replaced = engine.nodes.create(&path("/a"), zom, &replace).await.map(drop);
-    let convert = |target| ConvertOptions {
-        dialect: Dialect::V2,
-        target,
-        losses: LossPolicy::Allow,
-        existing: ExistingDocuments::Keep,
-    };
-    let converted = engine.nodes.convert(&path("/a"), None, &convert(None)).await.map(drop);
-    let copied = engine.nodes.convert(&path("/a"), None, &convert(Some(path("/b")))).await.map(drop);
-    for refused in [replaced, converted, copied] {
+    let converted = engine.nodes.convert(&path("/a"), None, &to_v2(None)).await.map(drop);
+    for refused in [replaced, converted] {
         assert!(matches!(refused, Err(NodeError::Store(StoreError::Unsupported { .. }))), "{refused:?}");
     }
     assert!(engine.store.take_changed().is_empty());
+}
+
+fn to_v2(target: Option<NodePath>) -> ConvertOptions {
+    ConvertOptions { dialect: Dialect::V2, target, losses: LossPolicy::Allow, existing: ExistingDocuments::Keep }
+}
+
+/// A tree with chunks in `/t/x`.
+async fn with_chunks(guarantees: Guarantees) -> Engine {
+    let engine = Engine::new(guarantees);
+    engine.create("/t", &tree()).await.unwrap();
+    engine.store.put("t/x/c/0", vec![1, 2, 3, 4]).await;
+    engine.store.put("t/x/c/1", vec![5, 6, 7, 8]).await;
+    engine.store.take_changed();
+    engine
+}
+
+#[tokio::test]
+async fn copy_is_there_once_its_topmost_document_is() {
+    for guarantees in [FOLDER, BUCKET] {
+        let engine = with_chunks(guarantees).await;
+        let report = engine.nodes.convert(&path("/t"), None, &to_v2(Some(path("/n/copy")))).await.unwrap();
+        assert_eq!((report.nodes, report.chunks), (4, 2));
+        let changed = engine.store.take_changed();
+        let (mut chunks, documents) = (changed[..2].to_vec(), &changed[2..]);
+        chunks.sort();
+        assert_eq!(chunks, ["n/copy/x/0", "n/copy/x/1"]);
+        let depths = documents.iter().map(|key| key.matches('/').count());
+        assert!(depths.is_sorted_by(|one, next| one >= next), "{documents:?}");
+        assert_eq!(engine.store.value("n/copy/x/1").await.unwrap(), [5, 6, 7, 8]);
+        let copied = engine.arrays.model(&path("/n/copy/x"), None).await.unwrap().0;
+        assert_eq!((copied.dialect, copied.shape), (Dialect::V2, vec![8]));
+        let again = engine.nodes.convert(&path("/t"), None, &to_v2(Some(path("/n/copy")))).await;
+        assert!(matches!(again, Err(NodeError::Rejected(NodeRejection::NodeConflict { .. }))));
+    }
+}
+
+#[tokio::test]
+async fn copy_that_fails_is_no_node_and_can_be_erased() {
+    for (key, event) in [
+        ("copy/x/1", Event::Fail),
+        ("copy/x/1", Event::Set("copy/x/1", vec![9; 4])),
+        ("copy/x/.zarray", Event::Fail),
+        ("copy/.zgroup", Event::Fail),
+    ] {
+        let engine = with_chunks(BUCKET).await;
+        engine.store.before_change(key, event);
+        let failed = engine.nodes.convert(&path("/t"), None, &to_v2(Some(path("/copy")))).await.map(drop);
+        assert!(matches!(failed, Err(NodeError::Store(StoreError::PartlyApplied { .. }))), "{key}: {failed:?}");
+        assert_eq!(engine.store.value("copy/.zgroup").await, None, "{key}");
+        engine.erase("/copy").await.unwrap();
+        engine.nodes.convert(&path("/t"), None, &to_v2(Some(path("/copy")))).await.unwrap();
+        assert_eq!(engine.store.value("copy/x/1").await.unwrap(), [5, 6, 7, 8], "{key}");
+    }
 }
 
 /// A group with consolidated metadata of an array.
