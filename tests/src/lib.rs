@@ -52,13 +52,13 @@
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
 //!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx; [`garage`] starts clusters of Garage, and
-//!   [`distant_bucket`] is a bucket that is slow, or fails.
+//!   [`distant_bucket`] is a bucket that is slow, or fails, and [`written_bucket`] one that is written.
 //! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
 //!   calls fail or wait.
 //! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares code blocks of the
 //!   documents, and measures their paragraphs and links.
 //! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
-//!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names, and
+//!   [`large_commits`], [`memory`], [`races`], [`shared_folder`] and [`soak`] implement the long tests of the same names, and
 //!   [`bucket_failures`] that of `garage-cluster`.
 
 #![allow(
@@ -102,6 +102,7 @@ pub mod readme;
 pub mod replica;
 pub mod sample;
 pub mod server;
+pub mod shared_folder;
 pub mod shim;
 pub mod site;
 pub mod skip;
@@ -109,3 +110,4 @@ pub mod slices;
 pub mod soak;
 pub mod store_files;
 pub mod tools;
+pub mod written_bucket;
