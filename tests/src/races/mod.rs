@@ -40,7 +40,8 @@ const MAX_EXAMPLES: usize = 3;
 pub struct Plan {
     /// The race.
     pub race: Race,
-    /// The kind of index, `sled` or `redb`; `memory` for a store in memory, which is not killed.
+    /// The kind of index, `sled` or `redb`; `memory` for a store in memory, which is not killed; `folder` for one that is written
+    /// key by key.
     pub index: String,
     /// The number of rounds.
     pub rounds: u64,
@@ -152,6 +153,7 @@ impl Plan {
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let store = match plan.index.as_str() {
         "memory" => "memory:".to_owned(),
+        "folder" => format!("dir:{}?writes=yes", dir.display()),
         index => format!("{index}:{}", dir.display()),
     };
     let mut report = Report::new(plan);

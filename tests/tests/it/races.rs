@@ -75,6 +75,15 @@ async fn two_servers_over_one_bucket_lose_nothing() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_a_folder_lose_nothing_even_if_the_server_is_killed() {
+    for end in [Ending::Alive, Ending::Killed(Duration::from_millis(100))] {
+        for race in Race::KEYED {
+            run_race(Plan { rounds: 24, end, index: "folder".to_owned(), ..Plan::of(race) }).await;
+        }
+    }
+}
+
 /// Runs races that must do something and find no violations.
 async fn run_race(plan: Plan) -> Report {
     let dir = tempfile::tempdir().unwrap();

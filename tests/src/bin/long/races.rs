@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS]
-//!       [--index sled|redb|memory] [--engines one|two|s3|bucket|losing-bucket] [--binary PATH] [--dir DIR]
+//!       [--index sled|redb|memory|folder] [--engines one|two|s3|bucket|losing-bucket] [--binary PATH] [--dir DIR]
 //! ```
 //!
 //! Without `--race`, all races are run in order, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`,
-//! `copy`, `resize`, `convert`; with `--engines s3`, `bucket` or `losing-bucket`, `overlap` and `reshape`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
+//! `copy`, `resize`, `convert`; with `--engines s3`, `bucket` or `losing-bucket`, or `--index folder`, `overlap` and `reshape`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
 //! `--kill`, the server is killed at a random time, at most this long after these rounds start to race. `--engines two`
 //! races against two engines over one store, in this process. The others are two processes of the program over one bucket: the
 //! S3 of a third one, or a server of this process, which loses requests and answers as a `losing-bucket`.
@@ -59,10 +59,8 @@ fn options() -> (Plan, Vec<Race>, PathBuf) {
         }
     }
     if races.is_empty() {
-        races = match plan.engines {
-            Engines::Bucket(_) => Race::KEYED.to_vec(),
-            _ => Race::ALL.to_vec(),
-        };
+        let is_keyed = matches!(plan.engines, Engines::Bucket(_)) || plan.index == "folder";
+        races = if is_keyed { Race::KEYED.to_vec() } else { Race::ALL.to_vec() };
     }
     (plan, races, directory)
 }

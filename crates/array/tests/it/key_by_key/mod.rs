@@ -3,3 +3,4 @@
 mod elements;
 mod fake_store;
 mod nodes;
+mod stale;
