@@ -62,7 +62,7 @@ impl WrittenBucket {
     }
 
     /// Frees what it recorded of past requests.
-    pub fn forget(&self) {
+    pub fn discard_records(&self) {
         self.0.forget();
         self.0.bucket().history.clear();
     }

@@ -177,7 +177,7 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         let client = served.client();
         finish(&mut each(&rounds, |round, client| async move { round.finish_requests(&client).await }, &client)).await;
         rounds.iter().for_each(|round| report.add(round));
-        served.forget();
+        served.discard_records();
     }
     report.find_remaining_keys(&served.client()).await;
     served.stop().await;

@@ -166,7 +166,9 @@ impl Round {
                 }
             },
             // Nothing that a read shows.
-            Reply::Done(_) if matches!(step, Step::Consolidate | Step::Convert { .. } | Step::Settle) => history.rejected(number),
+            Reply::Done(_) if matches!(step, Step::Consolidate | Step::Convert { .. } | Step::Settle) => {
+                history.rejected(number)
+            }
             Reply::Done(answer) => history.done(number, answer.shape()),
             Reply::Rejected(404) if matches!(step, Step::Read) => history.done(number, None),
             Reply::Lost(_) => {}
@@ -328,11 +330,8 @@ fn effect(step: &Step) -> Effect {
         Step::Resize(shape) => Effect::Resize(shape.clone()),
         Step::Write { select, body } => Effect::Write { select: select.clone(), body: body.clone() },
         Step::Append(body) => Effect::Append(body.clone()),
-        Step::Read
-        | Step::ReadAs(_)
-        | Step::Copy { .. }
-        | Step::Consolidate
-        | Step::Convert { .. }
-        | Step::Settle => Effect::Absent,
+        Step::Read | Step::ReadAs(_) | Step::Copy { .. } | Step::Consolidate | Step::Convert { .. } | Step::Settle => {
+            Effect::Absent
+        }
     }
 }

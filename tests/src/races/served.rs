@@ -155,9 +155,9 @@ impl Served {
     }
 
     /// Frees what the servers recorded of rounds that ended.
-    pub(super) fn forget(&self) {
+    pub(super) fn discard_records(&self) {
         if let Self::Bucket(TwoProcesses { bucket: RunningBucket::Tests(bucket), .. }) = self {
-            bucket.forget();
+            bucket.discard_records();
         }
     }
 }

@@ -70,7 +70,7 @@ async fn two_servers_over_one_bucket_lose_nothing() {
     for bucket in [BucketOf::Zarrd, BucketOf::Tests, BucketOf::TestsWithLosses] {
         for race in Race::KEYED {
             let (engines, index) = (Engines::Bucket(bucket), "memory".to_owned());
-            run_race(Plan { rounds: 24, engines, index, ..Plan::of(race) }).await;
+            run_race(Plan { rounds: 16, engines, index, ..Plan::of(race) }).await;
         }
     }
 }
@@ -93,7 +93,7 @@ async fn run_race(plan: Plan) -> Report {
     let min_images = if plan.end == Ending::Alive { plan.rounds } else { 1 };
     let written = report.acknowledged + report.interrupted;
     assert!(written >= min_images && report.images >= plan.rounds, "too little was done:\n{report}");
-    let may_interrupt = plan.end != Ending::Alive || matches!(plan.engines, Engines::Bucket(_));
+    let may_interrupt = plan.end != Ending::Alive || matches!(plan.engines, Engines::Bucket(_)) || plan.index == "folder";
     assert!(report.interrupted == 0 || may_interrupt, "{report}");
     assert!(report.is_ok(), "{report}");
     report

@@ -181,7 +181,7 @@ async fn full_and_read_only_file_systems_refuse_changes_and_keep_values() {
 
 #[test]
 fn libraries_and_the_server_write_chunks_of_one_array_at_the_same_time() {
-    let rounds = 10;
+    let rounds = 4;
     assert!(write_together(rounds).is_none_or(|rows| rows == 12 * rounds));
 }
 

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use zarrd_store::{
-    BackendErrorKind, Conditions, Guarantees, Precondition, Prefix, StoreError, WriteableStore, Writes,
-};
+use zarrd_store::{BackendErrorKind, Conditions, Guarantees, Precondition, Prefix, StoreError, WriteableStore, Writes};
 use zarrd_store_object::{BucketStore, OpenError, WriteMode};
 
 use crate::common::{Dialect, Fault, Flaws, Server, key, options, within};

@@ -1,12 +1,19 @@
-//! Metadata that are cached for a while, as those of buckets are, while another process changes them.
+//! Metadata that are cached for a while, as in buckets, while another process changes them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use serde_json::json;
 use zarrd_array::{Arrays, CreateAction, Options};
-use zarrd_store::{CachedStore, Keyed, Recheck, ServedStore};
+use zarrd_store::{CachedStore, Keyed, Operation, Recheck, ServedStore, StoreError, StoreWrapper};
 
-use super::fake_store::{BUCKET, Engine, array};
+use super::fake_store::{BUCKET, Engine, FakeStore, array};
 
 /// An engine that takes what it read for current, over the same store.
 fn caching(other: &Engine) -> Engine {
@@ -60,7 +67,7 @@ async fn shape_and_attributes_that_are_as_cached_are_compared_with_what_is_store
     assert_eq!(other.read().await, [1, 1, 1, 1, 0, 0, 0, 0]);
     engine.patch("/a", &json!({"attributes": {"n": null}})).await.unwrap();
     let model = other.arrays.model(&super::fake_store::path("/a"), None).await.unwrap().0;
-    assert!(model.attributes.is_empty(), "{:?}", model.attributes);
+    assert_eq!(model.attributes.as_str(), "{}");
 }
 
 #[tokio::test]
@@ -80,4 +87,42 @@ async fn node_that_is_cached_as_absent_is_erased() {
     other.create("/a", &array(8)).await.unwrap();
     engine.erase("/a").await.unwrap();
     assert!(other.store.keys().await.is_empty());
+}
+
+/// A store whose array another process makes larger, and writes, once it was listed.
+struct GrowsMeanwhile {
+    store: FakeStore,
+    is_listed: AtomicBool,
+}
+
+#[async_trait]
+impl StoreWrapper for GrowsMeanwhile {
+    type Inner = FakeStore;
+
+    fn inner(&self) -> &FakeStore {
+        &self.store
+    }
+
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        match operation {
+            Operation::ListPrefix(_) => self.is_listed.store(true, Ordering::SeqCst),
+            Operation::Head(key) if key.name() == "zarr.json" && self.is_listed.swap(false, Ordering::SeqCst) => {
+                self.store.put("a/zarr.json", array(16).to_string()).await;
+                self.store.put("a/c/3", vec![9; 4]).await;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn chunks_of_an_array_that_grew_since_it_was_made_smaller_are_not_erased() {
+    let other = Engine::with_array(BUCKET, 16).await;
+    let store = GrowsMeanwhile { store: other.store.clone(), is_listed: AtomicBool::new(false) };
+    let served = ServedStore::key_by_key(Arc::new(Keyed::new(store, BUCKET)));
+    let arrays = Arrays::new(served, Options::default());
+    let engine = Engine { store: other.store.clone(), nodes: arrays.hierarchies(), arrays };
+    engine.patch("/a", &json!({"shape": [9]})).await.unwrap();
+    assert_eq!(other.read().await, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9, 9, 9, 9]);
 }

@@ -14,9 +14,9 @@ use zarrd_store::{Key, Payload, Precondition, Prefix, ReadableStore, WriteableSt
 use super::{
     super::{classes::STORE, history::KeyState, tree::Tree},
     contents::{DOCUMENTS, TreeDocuments, VALUES},
-    workload::is_erased_as_prefix,
     engine::Engine,
     recording::files,
+    workload::is_erased_as_prefix,
 };
 
 /// The observations of a state.
@@ -115,7 +115,8 @@ async fn open(state: &Tree, dir: &Path, outcome: &mut Outcome) -> Result<(), Str
 /// Reads all values through the store, and compares them with the files.
 async fn read_all(engine: &Engine, state: &Tree, outcome: &mut Outcome) -> Result<(), String> {
     let listed: Result<Vec<_>, _> = list_all(&engine.store, &Prefix::root()).try_collect().await;
-    let listed: Vec<String> = listed.map_err(|error| format!("listing: {error:?}"))?.into_iter().map(|entry| entry.key.to_string()).collect();
+    let listed: Vec<String> =
+        listed.map_err(|error| format!("listing: {error:?}"))?.into_iter().map(|entry| entry.key.to_string()).collect();
     let present: Vec<&str> = files(state).map(|(key, _)| key).filter(|key| !key.ends_with(TEMPORARY)).collect();
     if listed.iter().map(String::as_str).ne(present.iter().copied().collect::<BTreeSet<_>>()) {
         outcome.problems.push(format!("listed are {listed:?}, and there are {present:?}"));

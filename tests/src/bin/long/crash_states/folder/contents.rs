@@ -41,7 +41,8 @@ impl TreeDocuments {
     pub(super) fn identify(&self, key: &str, bytes: &[u8]) -> Result<KeyState, String> {
         let len = u32::try_from(bytes.len()).expect("a small value");
         if key.starts_with(VALUES) {
-            let (id, _) = bytes.split_first_chunk::<8>().ok_or_else(|| format!("half a file: {key} has {len} bytes"))?;
+            let (id, _) =
+                bytes.split_first_chunk::<8>().ok_or_else(|| format!("half a file: {key} has {len} bytes"))?;
             let id = u64::from_be_bytes(*id);
             return match bytes == value(id, key, len) {
                 true => Ok(Some((id, len))),

@@ -33,7 +33,8 @@ impl Engine {
 
     /// Declares a tree: a group with an array, and with a group of another array.
     pub(super) async fn declare(&self, name: &str) -> Result<(), NodeError> {
-        let group = |members: Value| json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": members});
+        let group =
+            |members: Value| json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": members});
         let tree = group(json!({"x": array(), "g": group(json!({"y": array()}))}));
         let zom = Arc::new(Zom::parse(tree.to_string()).expect("a tree"));
         self.nodes.create(&path(name), zom, &CreateOptions::default()).await.map(drop)

@@ -44,7 +44,11 @@ pub(super) fn main(arguments: &[String]) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let is_done = runtime.block_on(async {
         let documents = Arc::new(TreeDocuments::read(&plan.states_dir.join("documents")).await);
-        if plan.controls { controls(&plan, &recording, &documents).await } else { round(&plan, &recording, &documents).await }
+        if plan.controls {
+            controls(&plan, &recording, &documents).await
+        } else {
+            round(&plan, &recording, &documents).await
+        }
     });
     let _ = fs::remove_dir_all(&plan.states_dir);
     if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -42,7 +42,11 @@ impl Recording {
         base.write(&files);
         File::create(&trace).expect("make the trace");
         let mut command = Command::new(std::env::current_exe().expect("this program's path"));
-        command.args(["crash-states", "folder", "workload"]).arg(files.join(STORE)).arg(&notes).arg(plan.seed.to_string());
+        command
+            .args(["crash-states", "folder", "workload"])
+            .arg(files.join(STORE))
+            .arg(&notes)
+            .arg(plan.seed.to_string());
         command.env("LD_PRELOAD", library).env("RECORD_FILES_DELAY", DELAY).env("RECORD_FILES_DIRECT", "1");
         command.env("RECORD_FILES_ROOT", &files).env("RECORD_FILES_TRACE", &trace).env("RECORD_FILES_NOTES", &notes);
         command.env("TMPDIR", &dir).env_remove("RUST_LOG");

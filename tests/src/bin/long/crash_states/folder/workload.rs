@@ -80,7 +80,9 @@ impl Run {
 
     /// Notes that changes start, each of which is made by itself.
     fn start(&self, changes: &[(u64, Change)]) {
-        changes.iter().for_each(|(id, change)| self.note(&format!("b {}", describe(*id, std::slice::from_ref(change)))));
+        changes
+            .iter()
+            .for_each(|(id, change)| self.note(&format!("b {}", describe(*id, std::slice::from_ref(change)))));
     }
 
     /// Notes that changes were acknowledged.
@@ -180,12 +182,13 @@ pub(super) fn is_erased_as_prefix(tree: &str) -> bool {
     tree.ends_with('2')
 }
 
-/// Writes the elements of an array from a position, which is in the chunk `first`, to its end, or to that of the next chunk.
+/// Writes the elements of an array from a position in the chunk `first` on: to its end, or to the end of the next chunk.
 async fn write(run: &Run, tree: &str, first: u64, start: u64) {
     let chunks = if first == 0 { 0..CHUNKS } else { first..first + 2 };
     let len = Some(u32::try_from(CHUNK * 4).expect("a small chunk"));
     let changes: Vec<_> = chunks.clone().map(|chunk| (run.new_id(), (chunk_key(tree, chunk), len))).collect();
-    let of_chunk = |at: u64| u32::try_from(changes[usize::try_from(at / CHUNK - first).expect("few")].0).expect("an id");
+    let of_chunk =
+        |at: u64| u32::try_from(changes[usize::try_from(at / CHUNK - first).expect("few")].0).expect("an id");
     let elements: Vec<u32> = (start..chunks.end * CHUNK).map(of_chunk).collect();
     run.start(&changes);
     run.engine.write(&format!("{tree}/x"), start, &elements).await.expect("write a region");
