@@ -12,6 +12,8 @@
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches` and
 //!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`; with all that they can write instead of
 //!   a sample: `cargo run --release -p zarrd-tests -- foreign-arrays`.
+//! - Data that are written in place, `written_buckets`, `written_directory`, `failing_folder` and `foreign_in_place`:
+//!   `cargo test -p zarrd-tests --test it -- written_ failing_folder foreign_in_place`.
 //! - Data of other programs, `foreign_bucket`, `foreign_directory`, `foreign_site`, `foreign_mounts` and
 //!   `foreign_commands`: `cargo test -p zarrd-tests --test it foreign_bucket`.
 //! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
@@ -26,8 +28,10 @@
 //! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests -- kill-loop`.
 //! - A cluster of Garage under servers, which are killed, with the nodes: `cargo run --release -p zarrd-tests --
 //!   garage-cluster`. Garage has to be installed; the command prints how.
-//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests -- crash-states`, `power-loss`.
-//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests -- races`, `contention`.
+//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests -- crash-states`, `power-loss`; those of
+//!   folders that are written: `crash-states folder`.
+//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests -- races`, `contention`; of two servers over one
+//!   bucket: `races --engines bucket`; of a folder that other libraries write: `shared-folder`.
 //! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests -- crowds`.
 //! - Expensive requests, found by a search: `cargo run --release -p zarrd-tests -- cost-search`.
 //! - Soak, an hour by default: `cargo run --release -p zarrd-tests -- soak`.

@@ -93,7 +93,8 @@ async fn run_race(plan: Plan) -> Report {
     let min_images = if plan.end == Ending::Alive { plan.rounds } else { 1 };
     let written = report.acknowledged + report.interrupted;
     assert!(written >= min_images && report.images >= plan.rounds, "too little was done:\n{report}");
-    let may_interrupt = plan.end != Ending::Alive || matches!(plan.engines, Engines::Bucket(_)) || plan.index == "folder";
+    let may_interrupt =
+        plan.end != Ending::Alive || matches!(plan.engines, Engines::Bucket(_)) || plan.index == "folder";
     assert!(report.interrupted == 0 || may_interrupt, "{report}");
     assert!(report.is_ok(), "{report}");
     report

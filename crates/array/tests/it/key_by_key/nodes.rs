@@ -148,7 +148,8 @@ async fn erase_of_what_another_program_changed_is_planned_again() {
         let other = json!({"zarr_format": 3, "node_type": "group", "attributes": {"n": 2}}).to_string();
         engine.store.before_change("t/zarr.json", Event::Set("t/zarr.json", other.clone().into()));
         let found = engine.nodes.node(&path("/t"), None, Depth::Levels(0), None).await.unwrap();
-        let condition = if is_conditional { Precondition::at(found.info.version.unwrap()) } else { Precondition::none() };
+        let condition =
+            if is_conditional { Precondition::at(found.info.version.unwrap()) } else { Precondition::none() };
         let erased = engine.nodes.erase(&path("/t"), None, &condition).await;
         if is_conditional {
             assert!(matches!(erased, Err(NodeError::Rejected(NodeRejection::PreconditionFailed { .. }))), "{erased:?}");
