@@ -217,7 +217,8 @@ pub mod in_place {
         let arrays = |report: &Value| report["arrays"].clone();
         assert_eq!(arrays(&mirrored.report), arrays(counts.expected("mirrored")));
         mirrored.reshape(python);
-        let exported = mirrored.exported(&["v2", "v3"]);
+        // zarr-python 2 writes no v3.
+        let exported = mirrored.exported(if mirrored.has("v3").await { &["v2", "v3"] } else { &["v2"] });
         for (of, reader, library) in readers {
             counts.check(of, &mirrored.read_in(exported.path(), reader, library));
         }

@@ -79,6 +79,11 @@ impl ReplicatedHierarchy {
         last_line(&python.run("writes/reshape.py", &[&self.server.url(""), text(self.notes.path())]))
     }
 
+    /// True if there is a hierarchy at a path.
+    pub async fn has(&self, path: &str) -> bool {
+        self.server.get(&format!("/node/{path}")).await.status().is_success()
+    }
+
     /// The server of the arrays.
     pub fn server(&self) -> &Server {
         &self.server

@@ -4,7 +4,7 @@ use std::{
     fs,
     path::Path,
     process::Command,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use http::{Method, StatusCode};
@@ -115,7 +115,17 @@ async fn full_folder_refuses_writes_of_elements_and_takes_them_again_when_there_
     for chunk in elements.chunks(1 << 20) {
         assert!(chunk.iter().all(|element| *element == chunk[0] && [1, 2].contains(element)), "a chunk is torn");
     }
-    disk.fill(0);
+    // Until the temporary files of the writes that failed are gone, there is more to fill.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        disk.fill(0);
+        let ready = server.get("/readyz").await.text().await.unwrap();
+        if ready.contains("\"writable\":false") && ready.contains("out-of-space") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{ready}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     assert_problem(send(&server, Method::PUT, "/node/b", array(1)).await, ProblemType::OutOfSpace).await;
     assert_eq!(names(&folder), ["a"], "what could not be declared is gone");
     disk.remove_filler();
