@@ -7,12 +7,13 @@
  *   RECORD_FILES_FULL    bytes and milliseconds: once this many bytes were written below store/index* and store/log after
  *                        the note "opened", writes there that need new blocks fail with ENOSPC for this long; the first
  *                        failure below store/index* is noted as "full"
+ *   RECORD_FILES_DIRECT  set if system calls that the program makes without the C library are recorded as well
  *
  * A change is made and recorded under one mutex. A sync is recorded when it begins and when it has ended, and is made
  * without the mutex. The note "end" kills the process, while the mutex is held: every change is recorded.
  *
- * System calls that bypass the C library are not intercepted. Files opened that way are registered when they are changed;
- * any other change is detected when the records are replayed and compared with the directory.
+ * Other system calls that bypass the C library are not intercepted. Files opened that way are registered when they are
+ * changed; any other change is detected when the records are replayed and compared with the directory.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -130,6 +131,8 @@ static void die(const char *why) {
     _exit(97);
 }
 
+static void record_direct_calls(void);
+
 __attribute__((constructor)) static void begin(void) {
     const char *dir = getenv("RECORD_FILES_ROOT"), *to = getenv("RECORD_FILES_TRACE");
     const char *note = getenv("RECORD_FILES_NOTES"), *micros = getenv("RECORD_FILES_DELAY");
@@ -147,6 +150,7 @@ __attribute__((constructor)) static void begin(void) {
     if (full != NULL && sscanf(full, "%lu %lu", &full_after, &full_millis) != 2) die("RECORD_FILES_FULL takes two numbers");
     strcpy(root, dir);
     root_len = strlen(root);
+    if (getenv("RECORD_FILES_DIRECT") != NULL) record_direct_calls();
 }
 
 static void put(struct header header, const void *first, const void *second) {
@@ -281,6 +285,16 @@ static void unsupported(const char *what) {
     put(header, what, NULL);
 }
 
+/* Records the opening of a file. Call with the mutex. */
+static void register_open(int fd, int dir, const char *rest, uint64_t flags) {
+    if (flags & O_DSYNC) unsupported("a file that is synced by each write");
+    if (fd >= MOST_FDS) die("too many open files");
+    struct header header = {.kind = OPEN, .fd = fd, .other = dir, .a = flags, .first = strlen(rest)};
+    put(header, rest, NULL);
+    limited[fd] = is_limited(dir, rest);
+    fds[fd] = TRACKED;
+}
+
 static int opened(int at, const char *path, int flags, mode_t mode) {
     int dir = at;
     const char *rest = within(&dir, path);
@@ -291,16 +305,10 @@ static int opened(int at, const char *path, int flags, mode_t mode) {
     }
     int saved = lock();
     int fd = get_openat64()(at, path, flags, mode);
-    if (fd >= 0) {
-        if (flags & O_DSYNC) unsupported("a file that is synced by each write");
-        if (fd >= MOST_FDS) die("too many open files");
-        struct header header = {.kind = OPEN, .fd = fd, .other = dir, .a = flags, .first = strlen(rest)};
-        put(header, rest, NULL);
-        limited[fd] = is_limited(dir, rest);
-        fds[fd] = TRACKED;
-    } else {
+    if (fd >= 0)
+        register_open(fd, dir, rest, flags);
+    else
         saved = errno;
-    }
     unlock(saved);
     return fd;
 }
@@ -653,3 +661,5 @@ int sync_file_range(int fd, off64_t offset, off64_t len, unsigned flags) {
     unlock(saved);
     return get_sync_file_range()(fd, offset, len, flags);
 }
+
+#include "direct_calls.h"

@@ -32,6 +32,11 @@ impl Counts {
         Self(counts[extent][originals].clone())
     }
 
+    /// The expected report.
+    fn expected(&self, of: &str) -> &Value {
+        &self.0[of]
+    }
+
     /// Compares a report with the expected counts.
     fn check(&self, of: &str, report: &Value) {
         assert!(!self.0[of].is_null(), "{of} is not expected: {report}");
@@ -138,6 +143,97 @@ pub mod rewritten {
         counts.check("tensorstore", &mirrored.read_by(&python, "tensorstore"));
         let Some(node) = node() else { return };
         counts.check("zarrita", &mirrored.read_by_zarrita(&node));
+    }
+}
+
+/// Writes arrays where other programs have their data, patches, grows and erases them there, and lets libraries read what is
+/// stored.
+pub mod in_place {
+    use http::Method;
+    use tokio::runtime::Builder;
+
+    use super::{Counts, Extent, Originals, Python, ReplicatedHierarchy, Value, python, python_with_zarr_2};
+    use crate::{bucket::S3, server::Launch};
+
+    /// Arrays of zarr-python 3, read by itself and tensorstore.
+    pub fn of_zarr_python_3(extent: Extent) {
+        let Some(python) = python() else { return };
+        let originals = Originals::by(&python, "write_zarr3.py", extent);
+        let readers = [("zarr-python 3", &python, "zarr"), ("tensorstore", &python, "tensorstore")];
+        of(&python, &originals, "zarr-python 3", extent, &readers);
+    }
+
+    /// Arrays of zarr-python 2 in v2, read by itself and tensorstore.
+    pub fn of_zarr_python_2(extent: Extent) {
+        let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
+        let originals = Originals::by(&old, "write_zarr2.py", extent);
+        let readers = [("zarr-python 2", &old, "zarr"), ("tensorstore", &python, "tensorstore")];
+        of(&python, &originals, "zarr-python 2", extent, &readers);
+    }
+
+    /// Arrays of tensorstore, read by itself.
+    pub fn of_tensorstore(extent: Extent) {
+        let Some(python) = python() else { return };
+        let originals = Originals::by(&python, "write_tensorstore.py", extent);
+        of(&python, &originals, "tensorstore", extent, &[("tensorstore", &python, "tensorstore")]);
+    }
+
+    /// Does it in a folder, which the readers open, and in a bucket, of which the readers open a copy.
+    fn of(python: &Python, originals: &Originals, writer: &str, extent: Extent, readers: &[(&str, &Python, &str)]) {
+        let counts = Counts::of(writer, extent);
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            in_a_folder(python, originals, &counts, readers).await;
+            in_a_bucket(python, originals, &counts, readers).await;
+        });
+    }
+
+    async fn in_a_folder(python: &Python, originals: &Originals, counts: &Counts, readers: &[(&str, &Python, &str)]) {
+        let folder = tempfile::tempdir().expect("a directory can be made");
+        let server = Launch::of(format_args!("dir:{}?writes=yes", folder.path().display())).start();
+        let mirrored = ReplicatedHierarchy::in_place(python, originals, server, &[]);
+        counts.check("mirrored", &mirrored.report);
+        for (of, reader, library) in readers {
+            counts.check(of, &mirrored.read_in(folder.path(), reader, library));
+        }
+        mirrored.reshape(python);
+        for (of, reader, library) in readers {
+            counts.check(of, &mirrored.read_in(folder.path(), reader, library));
+        }
+        erase(&mirrored).await;
+        let left: Vec<_> = std::fs::read_dir(folder.path()).expect("the folder can be listed").collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    async fn in_a_bucket(python: &Python, originals: &Originals, counts: &Counts, readers: &[(&str, &Python, &str)]) {
+        let mut bucket = Launch::of("memory:").arg("--s3-listen").arg("127.0.0.1:0").start();
+        let endpoint = format!("http://{}", bucket.next_address());
+        let made = bucket.request(Method::PUT, "/store/lab/made").body("a bucket").send().await.expect("an answer");
+        assert!(made.status().is_success(), "{made:?}");
+        let s3 = S3 { endpoint, access_key: "zarrd".to_owned(), secret: "zarrd".to_owned() };
+        let server = s3.launch("s3://lab/data?writes=yes&recheck=0").start();
+        // Appends are not possible there.
+        let mirrored = ReplicatedHierarchy::in_place(python, originals, server, &["whole"]);
+        let arrays = |report: &Value| report["arrays"].clone();
+        assert_eq!(arrays(&mirrored.report), arrays(counts.expected("mirrored")));
+        mirrored.reshape(python);
+        // zarr-python 2 writes no v3.
+        let exported = mirrored.exported(if mirrored.has("v3").await { &["v2", "v3"] } else { &["v2"] });
+        for (of, reader, library) in readers {
+            counts.check(of, &mirrored.read_in(exported.path(), reader, library));
+        }
+        erase(&mirrored).await;
+        let left = bucket.get("/store/lab/?list=keys").await.text().await.expect("a listing");
+        assert!(!left.contains("lab/data/"), "{left}");
+    }
+
+    /// Erases all arrays, by the two hierarchies of them, of which one may not exist.
+    async fn erase(mirrored: &ReplicatedHierarchy) {
+        for path in ["/node/v2", "/node/v3"] {
+            let erased = mirrored.server().request(Method::DELETE, path).send().await.expect("an answer");
+            let status = erased.status();
+            assert!(status.is_success() || status == 404, "{path}: {status} {:?}", erased.text().await);
+        }
     }
 }
 

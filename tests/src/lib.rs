@@ -12,6 +12,8 @@
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches` and
 //!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`; with all that they can write instead of
 //!   a sample: `cargo run --release -p zarrd-tests -- foreign-arrays`.
+//! - Data that are written in place, `written_buckets`, `written_directory`, `failing_folder` and `foreign_in_place`:
+//!   `cargo test -p zarrd-tests --test it -- written_ failing_folder foreign_in_place`.
 //! - Data of other programs, `foreign_bucket`, `foreign_directory`, `foreign_site`, `foreign_mounts` and
 //!   `foreign_commands`: `cargo test -p zarrd-tests --test it foreign_bucket`.
 //! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
@@ -26,8 +28,10 @@
 //! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests -- kill-loop`.
 //! - A cluster of Garage under servers, which are killed, with the nodes: `cargo run --release -p zarrd-tests --
 //!   garage-cluster`. Garage has to be installed; the command prints how.
-//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests -- crash-states`, `power-loss`.
-//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests -- races`, `contention`.
+//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests -- crash-states`, `power-loss`; those of
+//!   folders that are written: `crash-states folder`.
+//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests -- races`, `contention`; of two servers over one
+//!   bucket: `races --engines bucket`; of a folder that other libraries write: `shared-folder`.
 //! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests -- crowds`.
 //! - Expensive requests, found by a search: `cargo run --release -p zarrd-tests -- cost-search`.
 //! - Soak, an hour by default: `cargo run --release -p zarrd-tests -- soak`.
@@ -52,13 +56,13 @@
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
 //!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx; [`garage`] starts clusters of Garage, and
-//!   [`distant_bucket`] is a bucket that is slow, or fails.
+//!   [`distant_bucket`] is a bucket that is slow, or fails, and [`written_bucket`] one that is written.
 //! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
 //!   calls fail or wait.
 //! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares code blocks of the
 //!   documents, and measures their paragraphs and links.
 //! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
-//!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names, and
+//!   [`large_commits`], [`memory`], [`races`], [`shared_folder`] and [`soak`] implement the long tests of the same names, and
 //!   [`bucket_failures`] that of `garage-cluster`.
 
 #![allow(
@@ -102,6 +106,7 @@ pub mod readme;
 pub mod replica;
 pub mod sample;
 pub mod server;
+pub mod shared_folder;
 pub mod shim;
 pub mod site;
 pub mod skip;
@@ -109,3 +114,4 @@ pub mod slices;
 pub mod soak;
 pub mod store_files;
 pub mod tools;
+pub mod written_bucket;

@@ -49,12 +49,53 @@ impl ReplicatedHierarchy {
     ///
     /// If any step fails.
     pub fn of(python: &Python, originals: &Originals, hierarchy: Hierarchy) -> Self {
+        Self::by(python, originals, hierarchy, Launch::of("memory:").start(), hierarchy.arguments())
+    }
+
+    /// Replicates the data of another library through a server of a store that is written key by key. The arguments are those
+    /// of the script.
+    ///
+    /// # Panics
+    ///
+    /// If any step fails.
+    pub fn in_place(python: &Python, originals: &Originals, server: Server, arguments: &[&str]) -> Self {
+        Self::by(python, originals, Hierarchy::PerDialect, server, arguments)
+    }
+
+    fn by(python: &Python, originals: &Originals, hierarchy: Hierarchy, server: Server, further: &[&str]) -> Self {
         let notes = tempfile::tempdir().expect("a directory can be made");
-        let server = Launch::of("memory:").start();
         let (url, arrays, noted) = (server.url(""), originals.arrays(), originals.notes());
         let arguments = [&url, text(&arrays), text(&noted), text(notes.path())];
-        let report = last_line(&python.run("writes/mirror.py", &[&arguments, hierarchy.arguments()].concat()));
+        let report = last_line(&python.run("writes/mirror.py", &[&arguments, further].concat()));
         Self { server, originals: originals.clone(), hierarchy, prefix: "/store", notes, report }
+    }
+
+    /// Patches the attributes of all arrays, and makes those larger whose shape can change. Returns their numbers.
+    ///
+    /// # Panics
+    ///
+    /// If any step fails.
+    pub fn reshape(&self, python: &Python) -> Value {
+        last_line(&python.run("writes/reshape.py", &[&self.server.url(""), text(self.notes.path())]))
+    }
+
+    /// True if there is a hierarchy at a path.
+    pub async fn has(&self, path: &str) -> bool {
+        self.server.get(&format!("/node/{path}")).await.status().is_success()
+    }
+
+    /// The server of the arrays.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Reads everything with a library from a directory, and compares every element.
+    ///
+    /// # Panics
+    ///
+    /// If anything differs.
+    pub fn read_in(&self, directory: &Path, python: &Python, library: &str) -> Value {
+        self.compare(python, library, text(directory))
     }
 
     /// Reads everything from the server with a library and compares every element.
@@ -149,6 +190,13 @@ impl Hierarchy {
             Self::PerDialect => &[],
             Self::Draft => &["draft"],
         }
+    }
+}
+
+impl Exported {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.prefix.path()
     }
 }
 

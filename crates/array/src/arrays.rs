@@ -8,7 +8,7 @@ use zarrd_meta::{
     ome::Image,
     selection::{ReadRequest, Region, ResolvedSelection, Selection},
 };
-use zarrd_store::{Precondition, ServedStore, Version, WaitTimes, until_unchanged};
+use zarrd_store::{Precondition, ServedStore, Version, WaitTimes, not_before, until_unchanged};
 
 use crate::{
     chunk_map::ChunkMap,
@@ -30,6 +30,7 @@ use crate::{
     map::Decode,
     memory::claim::{Claim, MemoryBudget},
     metadata::copy_update::RemovedCopies,
+    node::resolved::ResolvedArray,
     options::Options,
     purpose::{Purpose, VersionSource},
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
@@ -327,9 +328,15 @@ impl Arrays {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
         context.writes()?;
-        let resolved = place.resolve(&context).await?;
-        let model = resolved.array.model();
-        let in_view = request.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        let mut resolved = place.resolve(&context).await?;
+        let in_view = |resolved: &ResolvedArray| request.resolve(&resolved.array.model().view_shape());
+        let mut selected = in_view(&resolved).map_err(ArrayError::from)?;
+        // Nothing would be compared with what is stored, where another process may have made the array larger.
+        if selected.elements() == Some(0) && context.is_keyed_at(path) {
+            resolved = not_before(Some(tokio::time::Instant::now()), place.resolve(&context)).await?;
+            selected = in_view(&resolved).map_err(ArrayError::from)?;
+        }
+        let (in_view, model) = (selected, resolved.array.model());
         if let ResolvedSelection::Region(region) = &in_view {
             check_lists(region)?;
         }

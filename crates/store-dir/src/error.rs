@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use rustix::io::Errno;
-use zarrd_store::{BackendErrorKind, StoreError};
+use zarrd_store::{BackendErrorKind, Key, StoreError};
 
 /// The time after which to retry what the kernel could not do because of concurrent renames.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -240,6 +240,11 @@ pub(crate) fn change_error(action: &'static str, path: &str, failure: Failure) -
         }
         failure => file_error(action, path, failure),
     }
+}
+
+/// The error of a change that other programs see already, and that a loss of power may undo.
+pub(crate) fn undurable_error(action: &'static str, key: &Key, failure: Failure) -> StoreError {
+    StoreError::OutcomeUnknown { key: key.clone(), source: change_error(action, key.as_str(), failure).into() }
 }
 
 /// The class of an error of the system.

@@ -116,12 +116,13 @@ pub enum StoreError {
         key: Key,
     },
     /// A change of a key was sent to another server, its answer was lost, and what is stored does not say whether the
-    /// change was made. It may still be made. Repeating it could undo a change that another client made since.
+    /// change was made. It may still be made. Repeating it could undo a change that another client made since. Or a change
+    /// of a file was made, and the disk failed to make it durable.
     #[error("it is not known whether {key} was changed")]
     OutcomeUnknown {
         /// The key.
         key: Key,
-        /// The failure of the last request.
+        /// The failure of the last request, or of the disk.
         #[source]
         source: BoxError,
     },

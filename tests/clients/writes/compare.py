@@ -97,7 +97,9 @@ class Tensorstore(Reader):
         self.name = f"tensorstore {importlib.metadata.version('tensorstore')}"
 
     def read(self, entry):
-        kvstore = {"driver": "http", "base_url": f"{place}/", "path": f"{entry['name']}/"}
+        kvstore = {"driver": "file", "path": f"{place}/{entry['name']}/"}
+        if place.startswith("http"):
+            kvstore = {"driver": "http", "base_url": f"{place}/", "path": f"{entry['name']}/"}
         driver = {2: "zarr", 3: "zarr3"}[entry["format"]]
         found = self.ts.open({"driver": driver, "kvstore": kvstore}, read=True, open=True).result().read().result()
         if found.dtype.itemsize == 0:

@@ -1,10 +1,11 @@
 """Recreates the arrays of another library through /node, and writes their elements through /array:
 
-    mirror.py URL STORE NOTES OUT [draft]
+    mirror.py URL STORE NOTES OUT [draft] [whole]
 
 STORE and NOTES are the output of a writer of ../slices. Only the documents of STORE are read, and the elements of
 NOTES. The arrays are created at the same paths, or with `draft` as a draft hierarchy at /draft. OUT/mirrored.json
-lists the created arrays with the requested documents. The last line contains the counts, as JSON.
+lists the created arrays with the requested documents. With `whole`, nothing is appended. The last line contains the counts,
+as JSON.
 """
 
 import json
@@ -92,16 +93,11 @@ def one(name, document):
     rejected[rules.reason(rejects, document, error)].append(name)
 
 
-def is_lossy(document):
-    """True if elements change each time that a chunk is decoded and encoded again, as in a partial write."""
-    text = json.dumps([document.get("codecs"), document.get("filters")])
-    return any(f"{name}\"" in text for name in ("delta", "astype", "quantize", "fixedscaleoffset", "bitround", "scale_offset"))
-
-
 def start_of(document, shape):
     """The initial extent of arrays whose rest is appended: the axis and the length."""
-    regular = isinstance(document.get("chunk_grid", {}), dict) and document.get("chunk_grid", {}).get("name", "regular") == "regular"
-    if not regular or is_lossy(document) or not shape or 0 in shape or generator.random() > 0.25:
+    if not writing.is_regular(document) or writing.is_lossy(document) or not shape or 0 in shape or generator.random() > 0.25:
+        return None
+    if "whole" in sys.argv[5:]:
         return None
     axis = int(generator.integers(0, len(shape)))
     return axis, int(generator.integers(0, shape[axis]))
@@ -141,7 +137,7 @@ for name, (entry, found) in entries.items():
     path = f"{prefix}{name}"
     if entry["region"]:
         writer.bounds(path, elements, entry["kind"], entry["region"], **query)
-    elif is_lossy(found):
+    elif writing.is_lossy(found):
         writer.region(path, elements, entry["kind"], [slice(None)] * elements.ndim, **query)
     elif name in growing:
         writer.grown(path, elements, entry["kind"], *growing[name], **query)

@@ -96,6 +96,18 @@ def number(item, bits):
     return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+def is_lossy(document):
+    """True if elements change each time that a chunk is decoded and encoded again, as in a partial write."""
+    text = json.dumps([document.get("codecs"), document.get("filters")])
+    return any(f"{name}\"" in text for name in ("delta", "astype", "quantize", "fixedscaleoffset", "bitround", "scale_offset"))
+
+
+def is_regular(document):
+    """True if all chunks have one shape."""
+    grid = document.get("chunk_grid", {})
+    return isinstance(grid, dict) and grid.get("name", "regular") == "regular"
+
+
 def partition(extent, generator):
     """The indices of a dimension in one to three parts, each as an item of a selection."""
     if extent < 2:

@@ -21,6 +21,9 @@ use super::{
 /// The response timeout.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The problems of requests that may have been executed in part.
+const PARTLY: [&str; 3] = ["partly-written", "changed-while-written", "outcome-unknown"];
+
 /// A client of the current server, or of several in turns, which reuses connections.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerClient {
@@ -28,6 +31,16 @@ pub(crate) struct ServerClient {
     /// The number of requests.
     sent: Arc<AtomicUsize>,
     http: Client,
+    reads: Reads,
+}
+
+/// The state of which answers may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    /// What the server takes for current.
+    Any,
+    /// The current one, although the metadata of buckets are cached for some time: no writer may rely on that.
+    Current,
 }
 
 /// The outcome of a request.
@@ -43,6 +56,8 @@ pub(crate) enum Reply {
     Unexpected(String),
     /// No response.
     Lost(String),
+    /// Executed for some chunks, or for none: a store that is written key by key says so.
+    Partly,
 }
 
 /// The response to an executed request.
@@ -56,13 +71,22 @@ impl ServerClient {
     /// A client of the servers at these URLs.
     pub(crate) fn of(urls: Vec<String>) -> Self {
         let http = Client::builder().timeout(RESPONSE_TIMEOUT).build().expect("a client");
-        Self { urls: urls.into(), sent: Arc::default(), http }
+        Self { urls: urls.into(), sent: Arc::default(), http, reads: Reads::Any }
+    }
+
+    /// The same client, whose reads are of the current state.
+    pub(crate) fn with_current_reads(self) -> Self {
+        Self { reads: Reads::Current, ..self }
     }
 
     /// Sends a request and waits for the response.
     pub(crate) async fn exchange(&self, method: Method, target: &str, media_type: &str, body: Vec<u8>) -> Reply {
         let next = self.sent.fetch_add(1, Ordering::Relaxed) % self.urls.len();
         let request = self.http.request(method.clone(), format!("{}{target}", self.urls[next]));
+        let request = match self.reads {
+            Reads::Current if method == Method::GET => request.header("cache-control", "no-cache"),
+            _ => request,
+        };
         let answered = async {
             let answer = request.header("content-type", media_type).body(body).send().await?;
             let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
@@ -126,6 +150,7 @@ impl Reply {
         let text = || format!("{what}: {status} {}", String::from_utf8_lossy(&answer.body));
         match status {
             200 | 201 | 204 => Self::Done(answer),
+            409 | 500 | 503 if PARTLY.iter().any(|kind| text().contains(kind)) => Self::Partly,
             400 | 404 | 409 | 412 | 413 | 429 | 503 => Self::Rejected(status),
             500 if ["undecodable-chunk", "corrupt-value"].iter().any(|kind| text().contains(kind)) => {
                 Self::Undecodable(text())
@@ -140,6 +165,11 @@ impl Response {
     pub(crate) fn shape(&self) -> Option<Vec<u64>> {
         let shape = self.headers.get("zarr-shape")?.to_str().ok()?;
         shape.split(',').map(|extent| extent.trim().parse().ok()).collect()
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
     /// The array with these raw elements.

@@ -57,7 +57,7 @@ impl Round {
                 self.history().done(event, None);
                 End::Done
             }
-            Reply::Rejected(0) | Reply::Lost(_) => End::Unknown,
+            Reply::Rejected(0) | Reply::Lost(_) | Reply::Partly => End::Unknown,
             Reply::Rejected(_) => End::Rejected,
             Reply::Undecodable(text) | Reply::Unexpected(text) => {
                 self.find(Kind::Other, text.clone());
@@ -165,7 +165,7 @@ impl Round {
                 self.find(Kind::Other, text);
                 true
             }
-            Reply::Rejected(_) => false,
+            Reply::Rejected(_) | Reply::Partly => false,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The requests for one path, and a search for an order of them that explains all observations.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use super::model::{Effect, State};
+use super::model::{Effect, Image, State};
 
 /// The maximum number of steps of a search.
 const MAX_STEPS: usize = 100_000;
@@ -83,6 +83,12 @@ impl History {
         self.events[number].end = End::Rejected;
     }
 
+    /// Records that a request was executed by now, or is never.
+    pub(crate) fn lose(&mut self, number: Number) {
+        let now = self.tick();
+        self.events[number].end = End::Lost(now);
+    }
+
     /// Records that all requests in progress will not be executed any more unless they already were.
     pub(crate) fn lose_open(&mut self) {
         let now = self.tick();
@@ -139,6 +145,34 @@ impl History {
         violations
     }
 
+    /// Finds the inconsistent observations of single chunks: the first one of each kind. What is observed of several chunks
+    /// may be of several moments.
+    pub(crate) fn check_chunks(&self, chunk: &[u64]) -> Vec<(Violation, String)> {
+        let chunk_of = |image: &Image, at: usize| {
+            let columns = image.shape.get(1).copied().unwrap_or(1).max(1);
+            let side = |axis: usize| chunk.get(axis).copied().unwrap_or(1);
+            (at as u64 / columns / side(0), at as u64 % columns / side(1))
+        };
+        let images = self.events.iter().filter_map(Event::image);
+        let chunks: BTreeSet<(u64, u64)> =
+            images.flat_map(|image| (0..image.values.len()).map(|at| chunk_of(image, at))).collect();
+        let mut violations: Vec<(Violation, String)> = Vec::new();
+        for wanted in chunks {
+            let mut of_chunk = self.clone();
+            for event in &mut of_chunk.events {
+                if let Some(image) = event.image().cloned() {
+                    event.effect = event.effect.restricted_to(|at| chunk_of(&image, at) == wanted);
+                }
+            }
+            for (kind, text) in of_chunk.check() {
+                if !violations.iter().any(|(known, _)| *known == kind) {
+                    violations.push((kind, format!("the chunk {wanted:?}: {text}")));
+                }
+            }
+        }
+        violations
+    }
+
     /// All requests, one per line.
     pub(crate) fn describe(&self) -> String {
         let line = |event: &Event| {
@@ -156,7 +190,7 @@ impl History {
 }
 
 impl Event {
-    fn image(&self) -> Option<&super::model::Image> {
+    fn image(&self) -> Option<&Image> {
         self.effect.image().filter(|_| self.end != End::Rejected)
     }
 

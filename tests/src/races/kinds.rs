@@ -1,6 +1,10 @@
 //! The races: the requests before, during and after each of them.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+    time::Duration,
+};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
@@ -26,6 +30,10 @@ pub enum Race {
     Resize,
     /// Writes and appends through both dialects, against conversions in place, below consolidated metadata.
     Convert,
+    /// Writes of the same chunks, disjoint and overlapping, of a store that is written key by key.
+    Overlap,
+    /// Writes, against two clients that change the shape, of a store that is written key by key.
+    Reshape,
 }
 
 /// A request.
@@ -38,6 +46,8 @@ pub(crate) enum Step {
     Erase,
     EraseTree,
     Resize(Vec<u64>),
+    /// Declares the shape that the array has, which erases what is outside of it.
+    Settle,
     Write {
         select: Vec<Range<u64>>,
         body: Body,
@@ -96,6 +106,14 @@ impl Race {
     pub const ALL: [Self; 7] =
         [Self::Delete, Self::Replace, Self::Shrink, Self::DeleteAbove, Self::Copy, Self::Resize, Self::Convert];
 
+    /// The races of stores that are written key by key.
+    pub const KEYED: [Self; 2] = [Self::Overlap, Self::Reshape];
+
+    /// True if each chunk is consistent by itself, and not all of them together.
+    pub(crate) fn is_keyed(self) -> bool {
+        Self::KEYED.contains(&self)
+    }
+
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -106,12 +124,14 @@ impl Race {
             Self::Copy => "copy",
             Self::Resize => "resize",
             Self::Convert => "convert",
+            Self::Overlap => "overlap",
+            Self::Reshape => "reshape",
         }
     }
 
     /// The race with this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|race| race.name() == name)
+        Self::ALL.into_iter().chain(Self::KEYED).find(|race| race.name() == name)
     }
 
     /// The requests determined by a seed.
@@ -120,6 +140,7 @@ impl Race {
         let dialect = match self {
             // Only its chunk keys are those of another dialect.
             Self::Convert => Dialect::V2,
+            _ if self.is_keyed() => *one(&mut random, &[Dialect::V2, Dialect::V3]),
             _ => *one(&mut random, &Dialect::ALL),
         };
         let element = *one(&mut random, &[Element::U16, Element::U8]);
@@ -141,6 +162,8 @@ impl Race {
             Self::Shrink => maker.shrink(),
             Self::Resize => maker.resize(),
             Self::Convert => maker.convert(),
+            Self::Overlap => maker.overlap(),
+            Self::Reshape => maker.reshape(),
         };
         let node = if self == Self::DeleteAbove { "g/a/x" } else { "g/x" };
         Script { dialect, node, top: "g", setup, racing, closing }
@@ -255,6 +278,35 @@ impl ScriptBuilder {
         closing.push(Step::Append(self.body(&self.old.clone(), 1, &full)));
         closing.extend(both());
         (racing, closing)
+    }
+
+    fn overlap(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let mut racing = self.key_writers(3..=4);
+        racing.push(self.timed(vec![Step::Read, Step::Read]));
+        (racing, vec![Step::Read, Step::Settle, Step::Read])
+    }
+
+    fn reshape(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let (mut racing, full) = (self.key_writers(2..=3), self.old.shape.clone());
+        for _ in 0..2 {
+            let mut change = vec![Step::Resize(self.smaller())];
+            if self.random.random_bool(0.6) {
+                change.push(Step::Resize(full.clone()));
+            }
+            racing.push(self.timed(change));
+        }
+        (racing, vec![Step::Read, Step::Settle, Step::Read, Step::Resize(full), Step::Read])
+    }
+
+    /// Writers of regions.
+    fn key_writers(&mut self, count: RangeInclusive<usize>) -> Vec<Vec<Timed>> {
+        let old = self.old.clone();
+        let mut writers = Vec::new();
+        for _ in 0..self.random.random_range(count) {
+            let steps = (0..self.random.random_range(2..=4)).map(|_| self.write(&old)).collect();
+            writers.push(self.timed(steps));
+        }
+        writers
     }
 
     fn copy(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {

@@ -27,7 +27,7 @@ use client::ServerClient;
 pub use kinds::Race;
 use round::Round;
 use served::Served;
-pub use served::{Checks, Engines};
+pub use served::{BucketOf, Checks, Engines};
 
 /// The query parameter with which a declaration replaces another node.
 const REPLACE: &str = "overwrite";
@@ -40,7 +40,8 @@ const MAX_EXAMPLES: usize = 3;
 pub struct Plan {
     /// The race.
     pub race: Race,
-    /// The kind of index, `sled` or `redb`; `memory` for a store in memory, which is not killed.
+    /// The kind of index, `sled` or `redb`; `memory` for a store in memory, which is not killed; `folder` for one that is written
+    /// key by key.
     pub index: String,
     /// The number of rounds.
     pub rounds: u64,
@@ -152,6 +153,7 @@ impl Plan {
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let store = match plan.index.as_str() {
         "memory" => "memory:".to_owned(),
+        "folder" => format!("dir:{}?writes=yes", dir.display()),
         index => format!("{index}:{}", dir.display()),
     };
     let mut report = Report::new(plan);
@@ -175,10 +177,11 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         let client = served.client();
         finish(&mut each(&rounds, |round, client| async move { round.finish_requests(&client).await }, &client)).await;
         rounds.iter().for_each(|round| report.add(round));
+        served.discard_records();
     }
     report.find_remaining_keys(&served.client()).await;
     served.stop().await;
-    if plan.index == "memory" {
+    if plan.index == "memory" || matches!(plan.engines, Engines::Bucket(BucketOf::Tests | BucketOf::TestsWithLosses)) {
         return report;
     }
     let checked = zarrd_with(["check", "--store", &store]);

@@ -1,15 +1,21 @@
-//! The servers that rounds race against: the program, or two engines over one store in this process.
+//! The servers that rounds race against: the program, two engines over one store in this process, or two processes over one
+//! bucket.
 
 use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
+use http::Method;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
 use zarrd_server::{AccessPolicy, App, Right, Settings, serve};
 use zarrd_store::{Change, ChangeOutcome, StoreError, StoreWrapper, TransactionalStore};
 use zarrd_store_local::{IndexKind, LocalStore, Options};
 
 use super::{Ending, Plan, client::ServerClient};
-use crate::server::{Launch, Server};
+use crate::{
+    bucket::S3,
+    server::{Launch, Server},
+    written_bucket::{Losses, WrittenBucket},
+};
 
 /// The engines that the requests of a round go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,19 @@ pub enum Engines {
     Program,
     /// Two over one store, in turns, as of two servers over a database.
     Two(Checks),
+    /// Two processes over one bucket, in turns.
+    Bucket(BucketOf),
+}
+
+/// The server of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketOf {
+    /// The S3 of another zarrd.
+    Zarrd,
+    /// The tests, with a latency.
+    Tests,
+    /// The same, which loses some requests and some answers.
+    TestsWithLosses,
 }
 
 /// The checks of unfinished operations that two engines make.
@@ -33,6 +52,18 @@ pub enum Checks {
 pub(super) enum Served {
     Program { launch: Launch, server: Server },
     Two(TwoEngines),
+    Bucket(TwoProcesses),
+}
+
+/// Two servers over one bucket.
+pub(super) struct TwoProcesses {
+    servers: [Server; 2],
+    bucket: RunningBucket,
+}
+
+enum RunningBucket {
+    Zarrd(Server),
+    Tests(WrittenBucket),
 }
 
 /// Two servers of this process over one store.
@@ -78,6 +109,10 @@ impl Served {
                 assert_eq!(plan.end, Ending::Alive, "two engines in this process cannot be killed");
                 Self::Two(TwoEngines::start(&plan.index, checks, dir).await)
             }
+            Engines::Bucket(bucket) => {
+                assert_eq!(plan.end, Ending::Alive, "servers over a bucket are not killed");
+                Self::Bucket(TwoProcesses::start(bucket, store, plan.seed).await)
+            }
         }
     }
 
@@ -86,6 +121,10 @@ impl Served {
         match self {
             Self::Program { server, .. } => ServerClient::of(vec![server.url("")]),
             Self::Two(engines) => ServerClient::of(engines.urls.clone()),
+            Self::Bucket(running) => {
+                let urls = running.servers.iter().map(|server| server.url(""));
+                ServerClient::of(urls.collect()).with_current_reads()
+            }
         }
     }
 
@@ -96,7 +135,7 @@ impl Served {
                 server.kill();
                 Some(launch)
             }
-            Self::Two(_) => None,
+            Self::Two(_) | Self::Bucket(_) => None,
         }
     }
 
@@ -105,7 +144,47 @@ impl Served {
         match self {
             Self::Program { server, .. } => server.stop(),
             Self::Two(engines) => engines.stop().await,
+            Self::Bucket(TwoProcesses { servers, bucket }) => {
+                servers.into_iter().for_each(Server::stop);
+                match bucket {
+                    RunningBucket::Zarrd(server) => server.stop(),
+                    RunningBucket::Tests(bucket) => drop(bucket),
+                }
+            }
         }
+    }
+
+    /// Frees what the servers recorded of rounds that ended.
+    pub(super) fn discard_records(&self) {
+        if let Self::Bucket(TwoProcesses { bucket: RunningBucket::Tests(bucket), .. }) = self {
+            bucket.discard_records();
+        }
+    }
+}
+
+impl TwoProcesses {
+    /// Starts two servers over a bucket, which is in `store` if it is of a zarrd.
+    async fn start(bucket: BucketOf, store: &str, seed: u64) -> Self {
+        let (bucket, url, s3) = match bucket {
+            BucketOf::Zarrd => {
+                let mut server = Launch::of(store).arg("--s3-listen").arg("127.0.0.1:0").start();
+                let endpoint = format!("http://{}", server.next_address());
+                server.request(Method::PUT, "/store/bucket/made").body("a bucket").send().await.expect("an answer");
+                let [access_key, secret] = ["zarrd", "zarrd"].map(str::to_owned);
+                (RunningBucket::Zarrd(server), "s3://bucket/races", S3 { endpoint, access_key, secret })
+            }
+            BucketOf::Tests | BucketOf::TestsWithLosses => {
+                let losses = match bucket {
+                    BucketOf::TestsWithLosses => Losses::Some { seed },
+                    _ => Losses::None,
+                };
+                let started = WrittenBucket::start(losses).await;
+                let s3 = started.s3();
+                (RunningBucket::Tests(started), "s3://b/races", s3)
+            }
+        };
+        let launch = s3.launch(&format!("{url}?writes=yes"));
+        Self { servers: [launch.start(), launch.start()], bucket }
     }
 }
 

@@ -18,6 +18,7 @@ use zarrd_tests::{
     problem::assert_problem,
     python::python_with_clients,
     server::{Launch, Server, zarrd_with},
+    shared_folder::write_together,
 };
 use zarrd_wire::problem::ProblemType;
 
@@ -176,6 +177,12 @@ async fn full_and_read_only_file_systems_refuse_changes_and_keep_values() {
     remount("remount,rw");
     assert_eq!(put(&server, "/store/a/old", "new").await.status(), StatusCode::NO_CONTENT);
     server.stop();
+}
+
+#[test]
+fn libraries_and_the_server_write_chunks_of_one_array_at_the_same_time() {
+    let rounds = 4;
+    assert!(write_together(rounds).is_none_or(|rows| rows == 12 * rounds));
 }
 
 #[tokio::test]

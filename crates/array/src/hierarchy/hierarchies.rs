@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
@@ -9,7 +10,7 @@ use zarrd_meta::{
     zom::{Difference, Zom},
 };
 use zarrd_operations::{ConversionReport, ConvertOptions, Depth, PatchMode};
-use zarrd_store::{KeyCount, Precondition, StoreError, until_unchanged};
+use zarrd_store::{KeyCount, Precondition, StoreError, not_before, until_unchanged};
 
 use super::{
     convert, copy,
@@ -68,7 +69,7 @@ impl Hierarchies {
         self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
-            let attempt = create::attempt(&self.0, path, &zom, declaration).await?;
+            let attempt = self.currently(path, create::attempt(&self.0, path, &zom, declaration)).await?;
             let Some(Attempt { effect, dialect, losses, result }) = attempt else { continue };
             // A large declaration becomes the description, without a copy.
             drop(zom);
@@ -149,7 +150,8 @@ impl Hierarchies {
                 true => self.0.document_locks.lock_exclusive([name], []).await,
                 false => self.0.document_locks.lock_shared([name]).await,
             };
-            if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, (condition, mode)).await? {
+            let patched = patch::attempt(&self.0, path, dialect, changes, (condition, mode));
+            if let Some(dialect) = self.currently(path, patched).await? {
                 return until_unchanged(|| self.node(path, Some(dialect), Depth::Levels(0), None)).await;
             }
         }
@@ -167,7 +169,7 @@ impl Hierarchies {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             let attempt = match self.0.is_keyed_at(path) {
-                true => erase_by_key::attempt(&self.0, path, dialect, condition).await?,
+                true => self.currently(path, erase_by_key::attempt(&self.0, path, dialect, condition)).await?,
                 false => erase::attempt(&self.0, path, dialect, condition).await?,
             };
             if let Some(erased) = attempt {
@@ -200,6 +202,15 @@ impl Hierarchies {
             }
         }
         Err(too_many_conflicts(path))
+    }
+
+    /// Makes an attempt to change a node. Where keys change one by one, it uses nothing that was cached before: other processes
+    /// change them too, and what it takes for done already would not be compared with what is stored.
+    async fn currently<F: Future>(&self, path: &NodePath, attempt: F) -> F::Output {
+        match self.0.is_keyed_at(path) {
+            true => not_before(Some(Instant::now()), attempt).await,
+            false => attempt.await,
+        }
     }
 
     /// Settles the operations of runs of the store that ended. Running it again changes nothing.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     documents::{ElementImpact, NodePatch},
@@ -9,7 +10,9 @@ use zarrd_meta::{
     selection::{ReadRequest, ResolvedSelection},
 };
 use zarrd_operations::WriteReport;
-use zarrd_store::{Batch, Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version, until_unchanged};
+use zarrd_store::{
+    Batch, Change, ChangeOutcome, IntentError, Key, Precondition, StoreError, Version, not_before, until_unchanged,
+};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -138,6 +141,9 @@ async fn commit_chunks(
             Some(_) => None,
             None => Some(context.chunk_locks.lock_shared(keys(&made).chain(keys(&merged.chunks))).await),
         };
+        if is_keyed && !are_absent(context, &merged.chunks).await? {
+            continue;
+        }
         let documents = documents(context, place, &resolved, kind).await?;
         let all = || made.iter().chain(&merged.chunks);
         let batch =
@@ -183,6 +189,17 @@ async fn commit_chunks(
         }
     }
     Err(ArrayError::TooManyConflicts { path: place.path.clone() }.into())
+}
+
+/// True if the chunks that a write leaves absent are absent by now, whatever is cached: a store that is written key by key
+/// compares nothing of them.
+async fn are_absent(context: &Context, chunks: &[StagedChunk]) -> Result<bool, StoreError> {
+    for key in chunks.iter().filter(|chunk| chunk.is_left_absent()).flat_map(StagedChunk::keys) {
+        if not_before(Some(Instant::now()), context.store.head(key)).await?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The error of a chunk that cannot be decoded; or, if the array changed meanwhile, that it did, since the chunk

@@ -348,6 +348,11 @@ impl StagedChunk {
         self.staged.is_some()
     }
 
+    /// True if it had no value when it was read, and gets none.
+    pub(crate) fn is_left_absent(&self) -> bool {
+        self.staged.is_none() && self.read.as_ref().is_some_and(|read| read.iter().all(Option::is_none))
+    }
+
     /// Its keys.
     pub(crate) fn keys(&self) -> &[Key] {
         &self.keys

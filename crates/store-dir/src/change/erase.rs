@@ -14,7 +14,7 @@ use super::{
     parent::Parent,
 };
 use crate::{
-    error::{Failure, change_error},
+    error::{Failure, change_error, undurable_error},
     faults::Call,
     inner::Inner,
     names::is_visible,
@@ -23,6 +23,9 @@ use crate::{
 
 /// The action that fails if a value cannot be erased.
 pub(super) const ACTION: &str = "erase a value";
+
+/// The action that fails if an erase may not be durable.
+const SYNC: &str = "make an erase durable";
 
 /// Erases a value, and the directories that are empty then. Returns true if the key had one.
 pub(crate) async fn erase(inner: &Arc<Inner>, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
@@ -56,7 +59,7 @@ fn erase_now(
         }
         parent
     };
-    clean_up(inner, writer, &parent.path).map_err(failed)?;
+    clean_up(inner, writer, &parent.path).map_err(|failure| undurable_error(SYNC, key, failure))?;
     Ok(true)
 }
 

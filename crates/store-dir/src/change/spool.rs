@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     attributes::{Attributes, Time},
-    error::{Failure, change_error},
+    error::{Failure, change_error, undurable_error},
     faults::Call,
     inner::Inner,
     writer::{Durability, Writer},
@@ -129,10 +129,9 @@ impl Spool {
             let replaced = open.rename(&inner, writer, (&key, precondition), settled)?;
             (open.version(&inner, &key, modified), replaced)
         };
-        let unsynced = |failure| change_error(SYNC, key.as_str(), failure);
         let synced = open.parent.sync(&inner, writer).and_then(|()| writer.check(&inner.root));
         self.open = None;
-        synced.map_err(unsynced)?;
+        synced.map_err(|failure| undurable_error(SYNC, &key, failure))?;
         Ok(PutResult { version, replaced })
     }
 

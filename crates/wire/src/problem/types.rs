@@ -271,7 +271,8 @@ problem_types! {
     /// is not the store at the root.
     StoreUnavailable = "store-unavailable", SERVICE_UNAVAILABLE, "Store unavailable";
     /// The change of `key` was sent to the store behind the server, its answer was lost, and what is stored does not say
-    /// whether it was made. It may still be made; repeating it could undo a change that another client made since.
+    /// whether it was made. It may still be made; repeating it could undo a change that another client made since. In a
+    /// folder, it was made, and a disk that fails may lose it.
     OutcomeUnknown = "outcome-unknown", SERVICE_UNAVAILABLE, "Outcome unknown";
     /// The store accepts no changes until the server is restarted.
     ReadOnlyStore = "read-only-store", SERVICE_UNAVAILABLE, "Store is read-only";

@@ -1,7 +1,7 @@
 //! All arrays and documents that other libraries can write: see [`zarrd_tests::foreign_arrays`]. The tests take a sample.
 //!
 //! ```text
-//! foreign-arrays [--part zarr-3|zarr-2|draft|tensorstore|slices|documents]
+//! foreign-arrays [--part zarr-3|zarr-2|draft|tensorstore|slices|in-place|documents]
 //! ```
 //!
 //! Without a part it runs all of them, one after another.
@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use zarrd_tests::{
     arguments::arguments,
-    foreign_arrays::{patch_documents, rewritten, slices},
+    foreign_arrays::{in_place, patch_documents, rewritten, slices},
     originals::Extent,
 };
 
 type Part = (&'static str, fn(Extent));
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 11] = [
     ("zarr-3", rewritten::of_zarr_python_3),
     ("zarr-2", rewritten::of_zarr_python_2),
     ("draft", rewritten::of_the_draft),
@@ -24,6 +24,9 @@ const PARTS: [Part; 8] = [
     ("slices", slices::of_zarr_python_3),
     ("slices", slices::of_zarr_python_2),
     ("slices", slices::of_tensorstore),
+    ("in-place", in_place::of_zarr_python_3),
+    ("in-place", in_place::of_zarr_python_2),
+    ("in-place", in_place::of_tensorstore),
     ("documents", patch_documents),
 ];
 

@@ -27,6 +27,7 @@ mod large_commits;
 mod memory;
 mod power_loss;
 mod races;
+mod shared_folder;
 mod soak;
 
 use std::process::ExitCode;
@@ -47,10 +48,11 @@ fn main() -> ExitCode {
         "memory" => memory::main(),
         "power-loss" => power_loss::main(),
         "races" => races::main(),
+        "shared-folder" => shared_folder::main(),
         "soak" => soak::main(),
         _ => {
             eprintln!(
-                "long tests: contention, cost-search, crash-states, crowds, foreign-arrays, full-disk, garage-cluster, kill-loop, kill-moments, large-commits, memory, power-loss, races, soak"
+                "long tests: contention, cost-search, crash-states, crowds, foreign-arrays, full-disk, garage-cluster, kill-loop, kill-moments, large-commits, memory, power-loss, races, shared-folder, soak"
             );
             ExitCode::from(2)
         }

@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS]
-//!       [--index sled|redb|memory] [--engines one|two] [--binary PATH] [--dir DIR]
+//!       [--index sled|redb|memory|folder] [--engines one|two|s3|bucket|losing-bucket] [--binary PATH] [--dir DIR]
 //! ```
 //!
 //! Without `--race`, all races are run in order, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`,
-//! `copy`, `resize`, `convert`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
+//! `copy`, `resize`, `convert`; with `--engines s3`, `bucket` or `losing-bucket`, or `--index folder`, `overlap` and `reshape`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
 //! `--kill`, the server is killed at a random time, at most this long after these rounds start to race. `--engines two`
-//! races against two engines over one store, in this process.
+//! races against two engines over one store, in this process. The others are two processes of the program over one bucket: the
+//! S3 of a third one, or a server of this process, which loses requests and answers as a `losing-bucket`.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use zarrd_tests::{
     arguments::arguments,
     binary,
-    races::{Checks, Ending, Engines, OtherSeeds, Plan, Race, run},
+    races::{BucketOf, Checks, Ending, Engines, OtherSeeds, Plan, Race, run},
 };
 
 #[tokio::main]
@@ -36,7 +37,7 @@ pub(crate) async fn main() -> ExitCode {
 
 fn options() -> (Plan, Vec<Race>, PathBuf) {
     let mut plan = Plan::of(Race::Delete);
-    let (mut races, mut directory) = (Race::ALL.to_vec(), std::env::temp_dir());
+    let (mut races, mut directory) = (Vec::new(), std::env::temp_dir());
     for argument in arguments() {
         match argument.name.as_str() {
             "--race" => races = argument.value.split(',').map(race).collect(),
@@ -46,18 +47,27 @@ fn options() -> (Plan, Vec<Race>, PathBuf) {
             "--replay" => (plan.seed, plan.other_seeds) = (argument.number(), OtherSeeds::Same),
             "--kill" => plan.end = Ending::Killed(Duration::from_millis(argument.number())),
             "--engines" if argument.value == "two" => plan.engines = Engines::Two(Checks::All),
+            "--engines" if argument.value == "s3" => plan.engines = Engines::Bucket(BucketOf::Zarrd),
+            "--engines" if argument.value == "bucket" => plan.engines = Engines::Bucket(BucketOf::Tests),
+            "--engines" if argument.value == "losing-bucket" => {
+                plan.engines = Engines::Bucket(BucketOf::TestsWithLosses);
+            }
             "--index" => plan.index = argument.value,
             "--binary" => binary::use_program(argument.value.into()),
             "--dir" => directory = argument.value.into(),
             _ => argument.reject(),
         }
     }
+    if races.is_empty() {
+        let is_keyed = matches!(plan.engines, Engines::Bucket(_)) || plan.index == "folder";
+        races = if is_keyed { Race::KEYED.to_vec() } else { Race::ALL.to_vec() };
+    }
     (plan, races, directory)
 }
 
 fn race(name: &str) -> Race {
     Race::named(name).unwrap_or_else(|| {
-        let known: Vec<&str> = Race::ALL.iter().map(|race| race.name()).collect();
+        let known: Vec<&str> = Race::ALL.iter().chain(&Race::KEYED).map(|race| race.name()).collect();
         panic!("--race takes {}, not {name}", known.join(", "))
     })
 }

@@ -154,6 +154,23 @@ async fn shrinking_erases_the_chunks_outside_and_can_be_repeated() {
     assert_eq!(engine.read().await, [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
 }
 
+#[tokio::test]
+async fn writes_that_race_with_a_shrink_leave_nothing_outside() {
+    for _ in 0..20 {
+        let engine = Engine::with_array(FOLDER, 32).await;
+        let writes = (0..4).map(|number| engine.write("0:32", vec![number + 2; 32]));
+        let shape = json!({"shape": [6]});
+        let (shrunk, written) = tokio::join!(engine.patch("/a", &shape), futures::future::join_all(writes));
+        shrunk.unwrap();
+        for failed in written.into_iter().filter_map(Result::err) {
+            assert!(failed.is_conflict(), "{failed:?}");
+        }
+        assert_eq!(engine.store.keys().await, ["a/c/0", "a/c/1", "a/zarr.json"]);
+        engine.patch("/a", &json!({"shape": [12]})).await.unwrap();
+        assert_eq!(engine.read().await[6..], [0; 6]);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write(u64, Vec<u8>),

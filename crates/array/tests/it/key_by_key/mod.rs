@@ -6,3 +6,4 @@ mod fake_store;
 mod leftovers;
 mod nodes;
 mod pieces;
+mod stale;

@@ -58,10 +58,10 @@ struct Job {
 
 /// The crash points of a recording: before and after each acknowledgement and each completed sync, and some others,
 /// limited by the plan.
-fn points(recording: &Recording, plan: &Plan) -> Vec<EventIndex> {
-    let (first, end) = (recording.first(), recording.events.len());
+pub(crate) fn points(events: &[Event], first: EventIndex, plan: &Plan) -> Vec<EventIndex> {
+    let end = events.len();
     let mut points = BTreeSet::from([first, end]);
-    for (at, event) in recording.events.iter().enumerate().skip(first) {
+    for (at, event) in events.iter().enumerate().skip(first) {
         let counts = match event {
             Event::SyncEnd { .. } => true,
             Event::Note(text) => text.starts_with("a "),
@@ -87,7 +87,7 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, ignored_class: Option<
     let known: Mutex<HashMap<u128, Arc<Outcome>>> = Mutex::default();
     let (sender, receiver) = mpsc::sync_channel::<Job>(plan.jobs);
     let receiver = Mutex::new(receiver);
-    let points = points(recording, plan);
+    let points = points(&recording.events, recording.first(), plan);
     std::thread::scope(|scope| {
         for number in 0..plan.jobs {
             let (report, known, receiver) = (&report, &known, &receiver);
@@ -192,7 +192,7 @@ fn command(
 }
 
 impl Report {
-    fn note(&mut self, faults: &[(Fault, String)], command: impl Fn() -> String) {
+    pub(crate) fn note(&mut self, faults: &[(Fault, String)], command: impl Fn() -> String) {
         self.states += 1;
         self.failed += usize::from(!faults.is_empty());
         let kinds: BTreeSet<Fault> = faults.iter().map(|(fault, _)| *fault).collect();

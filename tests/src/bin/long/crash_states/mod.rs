@@ -9,6 +9,7 @@
 //!              [--entries ordered|any] [--leave-out CLASS] [--durable CLASS] [--controls] [--keep DIR] [--dir DIR]
 //!              [--jobs N]
 //! crash-states --replay RECORDING --point N --state NAME [--seed N] [--leave-out CLASS] [--keep DIR]
+//! crash-states folder […]
 //! ```
 //!
 //! `--states` is the number of random states at each point, `--singles` the number of pending changes that are tried
@@ -16,13 +17,14 @@
 //! class of files; `--controls` does so for each class that some kind must detect, and fails if one goes undetected.
 //! `--keep` writes failed states to a directory. `--durable` treats the bytes of a class as durable without any sync,
 //! to find failures behind a known one. `--entries any` applies directory changes in any order, which the store does
-//! not promise to survive.
+//! not promise to survive. [`folder`] has the same for folders that are written key by key.
 //!
 //! Needs `cc`. Exits with 1 if anything failed.
 
 mod classes;
 mod coverage;
 mod explore;
+mod folder;
 mod history;
 mod image;
 mod kinds;
@@ -62,6 +64,7 @@ pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     match arguments.first().map(String::as_str) {
         Some("workload") => return workload::run(&workload::parse(&arguments[1..])),
+        Some("folder") => return folder::main(&arguments[1..]),
         Some("verify") => return verify::run(&arguments[1], &arguments[2]),
         _ => {}
     }

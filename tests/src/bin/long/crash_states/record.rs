@@ -23,7 +23,7 @@ use crate::crash_states::{
 };
 
 /// The maximum delay added to a sync, in microseconds.
-const DELAY: &str = "2000";
+pub(crate) const DELAY: &str = "2000";
 
 /// A store of format 1, and the history of its keys.
 pub(crate) fn format_1(index: IndexKind, state: &str, dir: &Path) -> (Tree, History) {
