@@ -17,7 +17,7 @@ use zarrd_operations::WriteReport;
 use zarrd_store::{Batch, Key, StoreError, Version, not_before};
 
 use super::{
-    commit::{self, StoredChunks, WriteKind, WriteTarget, documents, unless_changed},
+    commit::{self, CONCURRENT, StoredChunks, WriteKind, WriteTarget, documents, unless_changed},
     encode::{StagedChunk, WriteContext},
     error::WriteError,
     merge::{self, MergedChunks},
@@ -28,9 +28,6 @@ use crate::{
     context::Context, error::ArrayError, growth::claim::GrowthClaim, metadata::keyed_commit,
     node::resolved::ResolvedArray, retry::MAX_ATTEMPTS,
 };
-
-/// The number of chunks that are looked up at a time.
-const CONCURRENT: usize = 32;
 
 /// The chunks of an append.
 struct GrownChunks {

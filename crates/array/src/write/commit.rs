@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use tokio::time::Instant;
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
@@ -28,6 +29,9 @@ use crate::{
     node::resolved::ResolvedArray,
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
+
+/// The number of chunks whose state is requested at a time.
+pub(super) const CONCURRENT: usize = 32;
 
 /// The target of a write: the path of an array, and the precondition on its version.
 #[derive(Clone, Debug)]
@@ -194,8 +198,11 @@ async fn commit_chunks(
 /// True if the chunks that a write leaves absent are absent by now, whatever is cached: a store that is written key by key
 /// compares nothing of them.
 async fn are_absent(context: &Context, chunks: &[StagedChunk]) -> Result<bool, StoreError> {
-    for key in chunks.iter().filter(|chunk| chunk.is_left_absent()).flat_map(StagedChunk::keys) {
-        if not_before(Some(Instant::now()), context.store.head(key)).await?.is_some() {
+    let keys = chunks.iter().filter(|chunk| chunk.is_left_absent()).flat_map(StagedChunk::keys);
+    let found = keys.map(|key| not_before(Some(Instant::now()), context.store.head(key)));
+    let mut found = stream::iter(found.collect::<Vec<_>>()).buffer_unordered(CONCURRENT);
+    while let Some(found) = found.try_next().await? {
+        if found.is_some() {
             return Ok(false);
         }
     }
