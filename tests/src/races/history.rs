@@ -160,6 +160,10 @@ impl History {
         for wanted in chunks {
             let mut of_chunk = self.clone();
             for event in &mut of_chunk.events {
+                // Chunks of one write may be written before and after a change of the shape, which leaves them where they are.
+                if matches!(event.effect, Effect::Write { .. }) {
+                    event.reported_shape = None;
+                }
                 if let Some(image) = event.image().cloned() {
                     event.effect = event.effect.restricted_to(|at| chunk_of(&image, at) == wanted);
                 }

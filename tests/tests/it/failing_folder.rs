@@ -98,7 +98,7 @@ async fn nothing_is_changed_below_the_mount_point_of_a_folder_that_was_unmounted
 
 #[tokio::test]
 async fn full_folder_refuses_writes_of_elements_and_takes_them_again_when_there_is_space() {
-    let Some(disk) = SmallDisk::mount(FileSystem::Ext4, 16) else { return };
+    let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 16) else { return };
     let folder = disk.path().join("data");
     fs::create_dir(&folder).unwrap();
     let server = serve(&folder);
