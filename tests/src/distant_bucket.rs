@@ -51,6 +51,8 @@ struct State {
     objects: BTreeMap<String, Object>,
     latency: Duration,
     requests: AtomicU64,
+    /// The bytes of objects that were sent.
+    sent: AtomicU64,
     /// Objects that are not answered with their bytes.
     faults: Mutex<BTreeMap<String, Fault>>,
 }
@@ -85,7 +87,13 @@ impl DistantBucket {
     pub fn start(objects: BTreeMap<String, Bytes>, latency: Duration) -> Self {
         let tagged = |bytes: Bytes| Object { tag: format!("\"{:032x}\"", xxh3_128(&bytes)), bytes };
         let objects = objects.into_iter().map(|(name, bytes)| (name, tagged(bytes))).collect();
-        let state = Arc::new(State { objects, latency, requests: AtomicU64::new(0), faults: Mutex::default() });
+        let state = Arc::new(State {
+            objects,
+            latency,
+            requests: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            faults: Mutex::default(),
+        });
         let shared = Arc::clone(&state);
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let listener = net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -111,6 +119,11 @@ impl DistantBucket {
     /// The number of requests so far.
     pub fn requests(&self) -> u64 {
         self.state.requests.load(Ordering::Relaxed)
+    }
+
+    /// The number of bytes of objects that were sent so far, without documents.
+    pub fn sent(&self) -> u64 {
+        self.state.sent.load(Ordering::Relaxed)
     }
 
     /// Answers requests for an object with a fault from now on.
@@ -155,6 +168,9 @@ async fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         let sent_length = length.saturating_sub(usize::from(fault == Some(Fault::Short)));
         let mut sent = format!("HTTP/1.1 {status} Status\r\nContent-Length: {length}\r\n{headers}\r\n").into_bytes();
         if request.method != "HEAD" {
+            if !request.name.is_empty() && !request.name.ends_with(".json") {
+                state.sent.fetch_add(sent_length as u64, Ordering::Relaxed);
+            }
             sent.extend_from_slice(&body[..sent_length]);
         }
         stream.write_all(&sent).await?;

@@ -41,7 +41,7 @@ impl App {
         let arrays = Arrays::new(store.clone(), settings.arrays);
         let listing_permits = Arc::new(ListingPermits::new(&**store.reads()));
         Self(Arc::new(Inner {
-            metrics: Metrics::new(&logs, arrays.queues()),
+            metrics: Metrics::new(&logs, arrays.queues(), store.pieces().cloned()),
             arrays,
             anonymous: AnonymousPrincipals::new(&settings.access),
             logs,

@@ -54,6 +54,7 @@ mod caller;
 mod content_encoding;
 mod dav_api;
 mod destination;
+mod disk_cache_metrics;
 mod dispatch;
 mod engine;
 mod error;

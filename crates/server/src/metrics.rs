@@ -23,9 +23,9 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use zarrd_array::{Arrays, Usage};
-use zarrd_store::{DiskSpace, ScrubStatus, WaitTimes, WaitTotals};
+use zarrd_store::{DiskSpace, Pieces, ScrubStatus, WaitTimes, WaitTotals};
 
-use crate::{request_log::RequestLogs, store_totals::Totals};
+use crate::{disk_cache_metrics::DiskCacheMetrics, request_log::RequestLogs, store_totals::Totals};
 
 /// The server's metrics.
 pub(crate) struct Metrics {
@@ -102,8 +102,12 @@ struct RouteLabels {
 }
 
 impl Metrics {
-    /// New metrics, with those of the logs, and of these queues by name.
-    pub(crate) fn new(logs: &RequestLogs, queues: Vec<(&'static str, Arc<WaitTimes>)>) -> Self {
+    /// New metrics: of the logs, of these queues by name, and of the disk cache if there is one.
+    pub(crate) fn new(
+        logs: &RequestLogs,
+        queues: Vec<(&'static str, Arc<WaitTimes>)>,
+        disk_cache: Option<Pieces>,
+    ) -> Self {
         let instruments = Instruments {
             requests: Family::default(),
             durations: Family::new_with_constructor(duration_histogram),
@@ -167,6 +171,9 @@ impl Metrics {
         let dropped = logs.dropped().clone();
         registry.register("log_lines_dropped", "Lines of the access log and the audit log that were lost", dropped);
         registry.register_collector(Box::new(QueueWaits(queues)));
+        if let Some(pieces) = disk_cache {
+            registry.register_collector(Box::new(DiskCacheMetrics(pieces)));
+        }
         registry.register_collector(Box::new(instruments.store.clone()));
         Self { registry, instruments: Arc::new(instruments) }
     }

@@ -9,7 +9,8 @@ use std::{
 
 use async_trait::async_trait;
 use zarrd_store::{
-    BoxError, Recheck, ServedStore, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options,
+    BoxError, OpenOptions, Recheck, ServedStore, SnapshotStore, StoreKind, StoreUrl, UrlOptionError, UrlOptions,
+    url_options,
 };
 
 use crate::{DirStore, OpenError, Options, Symlinks, WriteOptionError, WriteOptions};
@@ -99,19 +100,19 @@ impl fmt::Display for DirUrl {
 #[async_trait]
 impl StoreUrl for DirUrl {
     /// Opens the directory for reading. Servers that have it at the same path agree on versions.
-    async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
-        let store = self.open_with(private, None).await?;
+    async fn open(&self, options: &OpenOptions<'_>) -> Result<Arc<dyn SnapshotStore>, BoxError> {
+        let store = self.open_with(options.excluded, None).await?;
         let guarantees = store.guarantees();
-        Ok(self.options.cached(store, guarantees))
+        Ok(self.options.cached(store, guarantees, None))
     }
 
-    async fn open_to_serve(&self, private: &[PathBuf]) -> Result<ServedStore, BoxError> {
+    async fn open_to_serve(&self, options: &OpenOptions<'_>) -> Result<ServedStore, BoxError> {
         if self.writes.is_none() {
-            return self.open(private).await.map(ServedStore::read_only);
+            return self.open(options).await.map(ServedStore::read_only);
         }
-        let store = self.open_with(private, self.writes).await?;
+        let store = self.open_with(options.excluded, self.writes).await?;
         let guarantees = store.guarantees();
-        Ok(ServedStore::key_by_key(self.options.cached_writes(store, guarantees)))
+        Ok(ServedStore::key_by_key(self.options.cached_writes(store, guarantees, None)))
     }
 
     fn is_written(&self) -> bool {

@@ -63,6 +63,23 @@ pub(crate) fn connect(location: &Location, options: &Options) -> Result<Arc<dyn 
     built.map_err(|error| misconfigured(redact(error.to_string(), &options.variables)))
 }
 
+/// A name for a prefix of a bucket that no other one has: its URL, with all variables that choose the service. It may have
+/// secrets, so only its hash is stored.
+pub(crate) fn service_name(location: &Location, options: &Options) -> String {
+    const CHOOSING: [&str; 5] = ["ENDPOINT", "BASE_URL", "ACCOUNT_NAME", "EMULATOR", "REGION"];
+    let mut variables = options.variables.clone();
+    if location.service == Service::S3 {
+        // A profile that cannot be read is an error of opening the bucket.
+        variables.extend(profile::variables(&options.variables).unwrap_or_default());
+    }
+    let prefix = location.service.variables().trim_end_matches('*');
+    let is_choosing = |name: &str| name.starts_with(prefix) && CHOOSING.iter().any(|part| name.contains(part));
+    variables.retain(|(name, _)| is_choosing(name));
+    variables.sort();
+    let variables = variables.into_iter().map(|(name, value)| format!("\n{name}={value}"));
+    format!("{location}{}", variables.collect::<String>())
+}
+
 /// Rejects an endpoint without encryption that is not allowed to be one: no request would be made, and the error of the
 /// first would not say why.
 fn check_endpoint(service: Service, variables: &[(String, String)]) -> Result<(), String> {
@@ -178,6 +195,29 @@ pub(crate) fn get_options() -> GetOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_buckets_depend_on_the_service() {
+        let name = |url: &str, variables: &[(&str, &str)]| {
+            let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let url: crate::BucketUrl = url.parse().unwrap();
+            service_name(&url.location, &Options::with_variables(variables))
+        };
+        let first = name("s3://b/p", &[("AWS_ENDPOINT_URL", "http://a"), ("AWS_SECRET_ACCESS_KEY", "hunter2")]);
+        assert_eq!(name("s3://b/p/?recheck=0", &[("AWS_ENDPOINT_URL", "http://a"), ("HOME", "/x")]), first);
+        assert!(!first.contains("hunter2"), "{first}");
+        for (url, variables) in [
+            ("s3://b/p", &[][..]),
+            ("s3://b/p", &[("AWS_ENDPOINT_URL", "http://b")]),
+            ("s3://b/q", &[("AWS_ENDPOINT_URL", "http://a")]),
+            ("s3://c/p", &[("AWS_ENDPOINT_URL", "http://a")]),
+            ("gs://b/p", &[("AWS_ENDPOINT_URL", "http://a")]),
+        ] {
+            assert_ne!(name(url, variables), first, "{url} {variables:?}");
+        }
+        let account = |account| name("az://b/", &[("AZURE_STORAGE_ACCOUNT_NAME", account)]);
+        assert_ne!(account("one"), account("other"));
+    }
 
     #[test]
     fn texts_have_no_values_of_variables_that_may_be_secret_nor_quotations_of_them() {

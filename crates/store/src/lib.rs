@@ -17,7 +17,7 @@
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
 //! listable, and [`Keyed`] makes it a [`SnapshotStore`], and a [`BatchStore`] if it can be written. [`CachedStore`] between the two caches for some seconds what
-//! was read. [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
+//! was read, and [`PieceStore`] pieces of values in a cache that outlives the process ([`PieceCache`]). [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
 //!
 //! # Lifecycle of a value
 //!
@@ -66,6 +66,7 @@ mod meta;
 mod metadata_cache;
 mod mounts;
 mod page;
+mod pieces;
 mod random;
 mod range;
 mod recheck;
@@ -107,6 +108,7 @@ pub use meta::ValueMeta;
 pub use metadata_cache::{CachedMeta, MetadataCache, MetadataReader};
 pub use mounts::{MAX_MOUNT_WAIT, MountFailure, MountName, MountNameError, Mounts};
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
+pub use pieces::{PIECE_LEN, PieceCache, PieceCacheStatus, PieceId, PieceStore, Pieces, StoreId, StorePieces};
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
 pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
@@ -114,7 +116,7 @@ pub use scan::{Fold, Scan, ScanPage, Scanned};
 pub use scrub::{ScrubFinding, ScrubStatus};
 pub use served::ServedStore;
 pub use stage::{put_or_stage, stage_put};
-pub use store_url::{StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
+pub use store_url::{OpenOptions, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 pub use traits::{
     BatchStore, DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore,
     StatMany, TransactionalStore, WriteableStore,

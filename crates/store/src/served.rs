@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use crate::{BatchStore, SnapshotStore, StoreError, TransactionalStore};
+use crate::{BatchStore, Pieces, SnapshotStore, StoreError, TransactionalStore};
 
 /// A store that is served: any [`SnapshotStore`] can be read, a [`BatchStore`] can be written as well, and a
 /// [`TransactionalStore`] in commits. Clones share one store.
@@ -13,17 +13,30 @@ pub struct ServedStore {
     writes: Option<Arc<dyn BatchStore>>,
     /// The same store; `None` if it has no commits, or is served for reading only.
     commits: Option<Arc<dyn TransactionalStore>>,
+    /// The cache of pieces through which it is read, or a part of it; `None` if there is none.
+    pieces: Option<Pieces>,
 }
 
 impl ServedStore {
     /// A store that is served for reading only: every change of it fails with [`StoreError::Unsupported`].
     pub fn read_only(store: Arc<dyn SnapshotStore>) -> Self {
-        Self { reads: store, writes: None, commits: None }
+        Self { reads: store, writes: None, commits: None, pieces: None }
     }
 
     /// A store that is written key by key: what needs a commit of several keys fails with [`StoreError::Unsupported`].
     pub fn key_by_key(store: Arc<dyn BatchStore>) -> Self {
-        Self { reads: store.clone(), writes: Some(store), commits: None }
+        Self { reads: store.clone(), writes: Some(store), commits: None, pieces: None }
+    }
+
+    /// The same store, which is read through this cache of pieces, or a part of it is.
+    #[must_use]
+    pub fn with_pieces(self, pieces: Option<Pieces>) -> Self {
+        Self { pieces, ..self }
+    }
+
+    /// The cache of pieces through which the store is read, or a part of it; `None` if there is none.
+    pub fn pieces(&self) -> Option<&Pieces> {
+        self.pieces.as_ref()
     }
 
     /// The store, for reading.
@@ -66,12 +79,12 @@ impl From<Arc<dyn SnapshotStore>> for ServedStore {
 
 impl From<Arc<dyn TransactionalStore>> for ServedStore {
     fn from(store: Arc<dyn TransactionalStore>) -> Self {
-        Self { reads: store.clone(), writes: Some(store.clone()), commits: Some(store) }
+        Self { reads: store.clone(), writes: Some(store.clone()), commits: Some(store), pieces: None }
     }
 }
 
 impl<S: TransactionalStore + 'static> From<Arc<S>> for ServedStore {
     fn from(store: Arc<S>) -> Self {
-        Self { reads: store.clone(), writes: Some(store.clone()), commits: Some(store) }
+        Self { reads: store.clone(), writes: Some(store.clone()), commits: Some(store), pieces: None }
     }
 }

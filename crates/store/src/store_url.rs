@@ -12,8 +12,8 @@ use std::{
 use async_trait::async_trait;
 
 use crate::{
-    BatchStore, BoxError, CachedStore, Consolidated, Guarantees, Keyed, ListableStore, ReadableStore, Recheck,
-    RecheckError, ServedStore, SnapshotStore, WriteableStore,
+    BatchStore, BoxError, CachedStore, Consolidated, Guarantees, Keyed, ListableStore, PieceStore, Pieces,
+    ReadableStore, Recheck, RecheckError, ServedStore, SnapshotStore, StorePieces, WriteableStore,
 };
 
 /// A kind of stores with data that other programs write.
@@ -32,15 +32,13 @@ pub struct StoreKind {
 #[async_trait]
 pub trait StoreUrl: fmt::Debug + fmt::Display + Send + Sync {
     /// Opens the store for reading. Servers that open equal URLs agree on versions.
-    ///
-    /// Files of a directory that are `private` are not read.
-    async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError>;
+    async fn open(&self, options: &OpenOptions<'_>) -> Result<Arc<dyn SnapshotStore>, BoxError>;
 
     /// Opens the store to be served: for writing too, if the URL says so.
     ///
     /// By default it is opened for reading.
-    async fn open_to_serve(&self, private: &[PathBuf]) -> Result<ServedStore, BoxError> {
-        self.open(private).await.map(ServedStore::read_only)
+    async fn open_to_serve(&self, options: &OpenOptions<'_>) -> Result<ServedStore, BoxError> {
+        self.open(options).await.map(ServedStore::read_only)
     }
 
     /// True if the URL says that the store is served for writing too.
@@ -52,6 +50,20 @@ pub trait StoreUrl: fmt::Debug + fmt::Display + Send + Sync {
     fn directory(&self) -> Option<&Path> {
         None
     }
+
+    /// The reason why pieces of the store are not cached, if they are not: for example that its versions are weak.
+    fn uncached_reason(&self) -> Option<&'static str> {
+        Some("its files are on this machine")
+    }
+}
+
+/// What a program opens a store with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions<'o> {
+    /// Files and directories of the program itself, which a directory is read without.
+    pub excluded: &'o [PathBuf],
+    /// The cache of pieces of distant stores, if there is one.
+    pub pieces: Option<&'o Pieces>,
 }
 
 /// The options that URLs of all kinds have: `recheck=5s` and `consolidated=trust`.
@@ -106,33 +118,39 @@ impl UrlOptions {
         own.chain(recheck).chain(consolidated).collect::<Vec<_>>().join("&")
     }
 
-    /// Snapshots of a store whose metadata are cached as these options say.
+    /// Snapshots of a store whose metadata are cached as these options say, and its pieces if there is a cache for them.
     pub fn cached<S: ReadableStore + ListableStore + 'static>(
         self,
         store: S,
         guarantees: Guarantees,
+        pieces: Option<StorePieces>,
     ) -> Arc<dyn SnapshotStore> {
-        Arc::new(self.keyed(store, guarantees))
+        let (store, guarantees) = self.cached_metadata(store, guarantees);
+        match pieces {
+            None => Arc::new(Keyed::new(store, guarantees)),
+            Some(pieces) => Arc::new(Keyed::new(PieceStore::new(store, pieces), guarantees)),
+        }
     }
 
-    /// A store that is written key by key, whose metadata are cached as these options say.
+    /// A store that is written key by key, whose metadata are cached as these options say, and its pieces if there is a
+    /// cache for them.
     pub fn cached_writes<S: ReadableStore + ListableStore + WriteableStore + 'static>(
         self,
         store: S,
         guarantees: Guarantees,
+        pieces: Option<StorePieces>,
     ) -> Arc<dyn BatchStore> {
-        Arc::new(self.keyed(store, guarantees))
+        let (store, guarantees) = self.cached_metadata(store, guarantees);
+        match pieces {
+            None => Arc::new(Keyed::new(store, guarantees)),
+            Some(pieces) => Arc::new(Keyed::new(PieceStore::new(store, pieces), guarantees)),
+        }
     }
 
-    fn keyed<S: ReadableStore + ListableStore + 'static>(
-        self,
-        store: S,
-        guarantees: Guarantees,
-    ) -> Keyed<CachedStore<S>> {
-        let guarantees = Guarantees { consolidated: self.consolidated, ..guarantees };
+    fn cached_metadata<S: ReadableStore>(self, store: S, guarantees: Guarantees) -> (CachedStore<S>, Guarantees) {
         let store = CachedStore::new(store, self.recheck);
-        let guarantees = store.guarantees(guarantees);
-        Keyed::new(store, guarantees)
+        let guarantees = store.guarantees(Guarantees { consolidated: self.consolidated, ..guarantees });
+        (store, guarantees)
     }
 }
 

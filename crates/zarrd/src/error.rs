@@ -2,11 +2,12 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 
+use zarrd_disk_cache::OpenError as CacheError;
 use zarrd_store::StoreError;
 
 use crate::{
     backup::BackupError,
-    config::{ConfigError, Location, LoginError},
+    config::{ConfigError, DiskCacheLocation, Location, LoginError},
     exit::Code,
     hierarchy::NodeReadError,
     open::OpenStoreError,
@@ -24,6 +25,15 @@ pub(crate) enum Error {
     /// The certificate cannot be used.
     #[error("cannot serve TLS")]
     Certificate(#[from] zarrd_server::CertificateError),
+    /// The disk cache cannot be used.
+    #[error("--disk-cache {location} cannot be used")]
+    DiskCache {
+        /// The directory and size.
+        location: DiskCacheLocation,
+        /// Reason.
+        #[source]
+        source: CacheError,
+    },
     /// A store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenStoreError),
@@ -253,7 +263,11 @@ impl Error {
                 | OpenStoreError::NotFound { .. }
                 | OpenStoreError::ForeignFiles { .. },
             ) => Code::StoreUnusable,
-            Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
+            Self::Open(OpenStoreError::InUse { .. }) | Self::DiskCache { source: CacheError::InUse { .. }, .. } => {
+                Code::StoreInUse
+            }
+            Self::DiskCache { source: CacheError::TooSmall { .. }, .. } => Code::Usage,
+            Self::DiskCache { .. } => Code::Failed,
             Self::CorruptValues { .. } | Self::UnreadableIndex { .. } | Self::PartlyRecovered { .. } => {
                 Code::CorruptionFound
             }

@@ -10,7 +10,8 @@ use std::{
 use zarrd_array::Arrays;
 use zarrd_client::HttpStore;
 use zarrd_store::{
-    BoxError, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, SnapshotStore, StoreError,
+    BoxError, ListableStore, MemoryStore, MountName, Mounts, OpenOptions, Pieces, Prefix, ReadableStore, SnapshotStore,
+    StoreError,
 };
 use zarrd_store_local::{Access, DirectoryForm, IndexKind, LocalStore, OpenError, Options, Purpose, Recovery};
 
@@ -39,6 +40,8 @@ pub(crate) struct ServedStores {
     identity: String,
     root: ServedStore,
     mounts: BTreeMap<MountName, ServedStore>,
+    /// The cache of pieces of distant stores, if there is one.
+    pieces: Option<Pieces>,
 }
 
 /// An open store, local or behind a server.
@@ -208,12 +211,12 @@ fn open_error(location: &Location, directory: &Path, advice: &'static str, sourc
     }
 }
 
-/// Opens a store that other programs write, for reading. Files of a directory that are `private` are not read.
+/// Opens a store that other programs write, for reading.
 pub(crate) async fn open_foreign(
     url: &ForeignUrl,
-    private: &[PathBuf],
+    options: &OpenOptions<'_>,
 ) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    url.open(private).await.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
+    url.open(options).await.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
 }
 
 impl From<WriteLimits> for Options {
@@ -266,22 +269,21 @@ pub(crate) fn connect(server: &ServerEndpoint) -> Result<HttpStore, OpenStoreErr
 
 impl ServedStore {
     /// Opens a store. With write access, it is created if it does not exist; one that other programs write has to exist,
-    /// and its URL says whether it is written.
-    /// Files of a directory that are `private` are not served.
+    /// and its URL says whether it is written. The excluded files of the options are not served.
     pub(crate) async fn open(
         location: &Location,
         access: Access,
         limits: WriteLimits,
-        private: &[PathBuf],
+        options: &OpenOptions<'_>,
     ) -> Result<Self, OpenStoreError> {
         const IN_USE: &str = "a store can be opened by one process only";
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
             (Location::Foreign(url), Access::ReadOnly) => {
-                open_foreign(url, private).await.map(zarrd_store::ServedStore::read_only).map(Self::Foreign)
+                open_foreign(url, options).await.map(zarrd_store::ServedStore::read_only).map(Self::Foreign)
             }
             (Location::Foreign(url), Access::ReadWrite) => {
-                let opened = url.open_to_serve(private).await.map(Self::Foreign);
+                let opened = url.open_to_serve(options).await.map(Self::Foreign);
                 opened.map_err(|source| OpenStoreError::OpenForeign { url: url.clone(), source })
             }
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
@@ -314,15 +316,16 @@ impl ServedStores {
         root: &Location,
         access: Access,
         limits: WriteLimits,
-        (mounts, mount_access, private): (&[Mount], Access, &[PathBuf]),
+        (mounts, mount_access, options): (&[Mount], Access, &OpenOptions<'_>),
     ) -> Result<Self, OpenStoreError> {
         let names = mounts.iter().map(|mount| format!("\n{mount}"));
         let identity = format!("{root}{}", names.collect::<String>());
-        let root = ServedStore::open(root, access, limits, private).await?;
-        let mut stores = Self { identity, root, mounts: BTreeMap::new() };
+        let root = ServedStore::open(root, access, limits, options).await?;
+        let pieces = options.pieces.cloned();
+        let mut stores = Self { identity, root, mounts: BTreeMap::new(), pieces };
         for Mount { name, store } in mounts {
             let access = if store.is_foreign() { mount_access } else { Access::ReadOnly };
-            match ServedStore::open(store, access, limits, private).await {
+            match ServedStore::open(store, access, limits, options).await {
                 Ok(store) => drop(stores.mounts.insert(name.clone(), store)),
                 Err(error) => {
                     // The error of opening is the one to report.
@@ -338,7 +341,7 @@ impl ServedStores {
     pub(crate) fn shared(&self) -> zarrd_store::ServedStore {
         let root = self.root.shared();
         if self.mounts.is_empty() {
-            return root;
+            return root.with_pieces(self.pieces.clone());
         }
         // Stores of zarrd itself are mounted for reading.
         let served = |store: &ServedStore| match store {
@@ -346,7 +349,7 @@ impl ServedStores {
             store => zarrd_store::ServedStore::read_only(store.shared().reads().clone()),
         };
         let mounts = self.mounts.iter().map(|(name, store)| (name.clone(), served(store)));
-        Mounts::new(&self.identity, root, mounts.collect()).served()
+        Mounts::new(&self.identity, root, mounts.collect()).served().with_pieces(self.pieces.clone())
     }
 
     /// Closes all of them; returns the first error.
@@ -363,7 +366,9 @@ impl OpenEndpoint {
     /// Opens an existing store for reading.
     pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
         match endpoint {
-            Endpoint::Local(Location::Foreign(url)) => open_foreign(url, &[]).await.map(Self::Foreign),
+            Endpoint::Local(Location::Foreign(url)) => {
+                open_foreign(url, &OpenOptions::default()).await.map(Self::Foreign)
+            }
             Endpoint::Local(location) => open_for_reading(location, IN_USE).await.map(Self::Local),
             Endpoint::Server(server) => connect(server).map(Self::Server),
         }

@@ -23,6 +23,7 @@ mod converted_masks;
 mod corruption;
 mod damage;
 mod datasets;
+mod disk_cache;
 mod document_patches;
 mod documents;
 mod durability;

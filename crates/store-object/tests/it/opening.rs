@@ -86,7 +86,7 @@ async fn a_bucket_is_served_for_writing_if_its_url_says_so_and_it_can_be_written
         server.bucket().flaws = flaws;
         let url: BucketUrl = format!("s3://b/p{options_of_url}").parse().unwrap();
         assert_eq!(url.is_written(), !matches!(options_of_url, "" | "?writes=no"));
-        let store = url.open_served(options(&server)).await.unwrap();
+        let store = url.open_served(options(&server), None).await.unwrap();
         assert_eq!(store.is_writable(), conditions.is_some(), "{options_of_url} {flaws:?}");
         let guarantees = store.guarantees();
         assert_eq!(guarantees.read_only_reason.is_some(), url.is_written() && conditions.is_none(), "{guarantees}");

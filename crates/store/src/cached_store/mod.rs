@@ -254,7 +254,7 @@ impl ValueCache {
 }
 
 /// True for the names of metadata documents, which are read again and again.
-fn is_document(key: &Key) -> bool {
+pub(crate) fn is_document(key: &Key) -> bool {
     let name = key.name();
     name.starts_with(".z") || name.ends_with(".json")
 }

@@ -4,9 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use zarrd_store::{
-    CachedStore, Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, SnapshotStore, WriteableStore,
+    CachedStore, Guarantees, Key, Keyed, MemoryStore, PieceStore, Pieces, Precondition, Recheck, SnapshotStore,
+    WriteableStore,
 };
 use zarrd_store_testkit::{Factory, Foreign, ForeignData};
+
+use crate::pieces::MemoryPieces;
 
 struct Memory;
 
@@ -71,6 +74,34 @@ impl ForeignData for Remembering {
     }
 }
 
+/// A store in memory that others change, and that is read through pieces.
+struct Pieced {
+    memory: MemoryStore,
+    store: Arc<Keyed<PieceStore<CachedStore<MemoryStore>>>>,
+}
+
+impl ForeignData for Pieced {
+    async fn create() -> Self {
+        let memory = MemoryStore::new();
+        let rechecked = CachedStore::new(memory.clone(), Recheck::After(Duration::from_millis(1)));
+        let guarantees = rechecked.guarantees(Guarantees::READ_ONLY);
+        let pieces = Pieces::new(Arc::new(MemoryPieces::default())).of_store("memory");
+        Self { store: Arc::new(Keyed::new(PieceStore::new(rechecked, pieces), guarantees)), memory }
+    }
+
+    fn store(&self) -> Arc<dyn SnapshotStore> {
+        self.store.clone()
+    }
+
+    async fn put(&self, key: &Key, value: Bytes) {
+        self.memory.set(key, value.into(), Precondition::none()).await.expect("a set");
+    }
+
+    async fn remove(&self, key: &Key) {
+        assert!(self.memory.erase(key, Precondition::none()).await.expect("an erase"), "{key} has no value");
+    }
+}
+
 zarrd_store_testkit::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
 
 mod keyed {
@@ -83,4 +114,10 @@ mod caching {
     use super::*;
 
     zarrd_store_testkit::conformance_tests!(Foreign::<Remembering>::new() => readable_writeable_listable, snapshots);
+}
+
+mod pieced {
+    use super::*;
+
+    zarrd_store_testkit::conformance_tests!(Foreign::<Pieced>::new() => readable_writeable_listable, snapshots);
 }

@@ -14,3 +14,4 @@ mod conformance;
 mod forgetful;
 mod keyed;
 mod mounts;
+mod pieces;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use futures::{TryFutureExt, TryStreamExt};
-use zarrd_store::{Key, Prefix, ServedStore, SnapshotStore, StoreError, list_all};
+use zarrd_store::{Key, OpenOptions, Prefix, ServedStore, SnapshotStore, StoreError, list_all};
 use zarrd_store_local::{CheckReport, Checked, LocalStore, UnreadableIndex};
 
 use super::dialect_differences::{self, NodesOfBoth};
@@ -25,7 +25,7 @@ const CONCURRENT_READS: usize = 16;
 pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     if let Location::Foreign(url) = &config.store {
-        let store = signals.unless_stopped(open_foreign(url, &[]).err_into::<Error>()).await?;
+        let store = signals.unless_stopped(open_foreign(url, &OpenOptions::default()).err_into::<Error>()).await?;
         let progress = Progress::start("check");
         progress.start_processing();
         let result = signals.unless_stopped(read_all(&store, &progress)).await;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use futures::TryFutureExt;
-use zarrd_store::{Prefix, WriteableStore};
+use zarrd_store::{OpenOptions, Prefix, WriteableStore};
 use zarrd_store_local::DirectoryForm;
 
 use super::{canonical_path, check_has_keys, check_outside_store};
@@ -105,7 +105,7 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
                     check_outside_store(directory, location)?;
                 }
             }
-            let store = open::open_foreign(from, &config.private).await?;
+            let store = open::open_foreign(from, &OpenOptions { excluded: &config.private, pieces: None }).await?;
             Ok(Box::new(StoreSource { store, prefix: Prefix::root(), max_keys: Some(config.max_keys) }))
         }
     }

@@ -7,6 +7,7 @@ mod compact;
 mod copied_access;
 mod copy;
 mod dialect_differences;
+mod disk_cache;
 mod export;
 pub(crate) mod get;
 mod health;

@@ -8,11 +8,12 @@ use tokio::{
     sync::{Notify, oneshot},
 };
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_disk_cache::DiskCache;
 use zarrd_executor::spawn_blocking;
 use zarrd_server::{App, Certificates, OPEN_ACCESS_KEY, OPEN_SECRET_KEY, RequestLogs, Surface};
-use zarrd_store::ServedStore;
+use zarrd_store::{OpenOptions, Pieces, ServedStore};
 
-use super::upload_sweep::sweep_uploads;
+use super::{disk_cache, upload_sweep::sweep_uploads};
 use crate::{
     config::{Listen, ServeConfig, TlsFiles},
     error::Error,
@@ -46,7 +47,8 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Continue)?;
     let tls = load_certificates(config.tls.take()).await?;
     raise_file_limit();
-    fit_connections(&mut config.settings.limits.connections);
+    let cache_files = disk_cache::files(&config);
+    fit_connections(&mut config.settings.limits.connections, cache_files);
     let (listener, address) = listen(config.listen).await?;
     let dav = listen_if_given(config.dav_listen).await?;
     let s3 = listen_if_given(config.s3_listen).await?;
@@ -56,7 +58,8 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     let hang_up = Arc::new(Notify::new());
     let notified = hang_up.clone();
     signals.at_hang_up(move || notified.notify_one());
-    let store = signals.finish(open(&config)).await?;
+    let cache = signals.finish(disk_cache::open(&config)).await?;
+    let store = signals.finish(open(&config, cache.clone())).await?;
     let served = match signals.check() {
         Ok(()) => {
             let watch = |tls: Arc<Certificates>| tls.watch(move || hang_up.clone().notified_owned());
@@ -68,6 +71,9 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
         Err(_) => Ok(()),
     };
     let closed = signals.finish(store.close()).await.map_err(Into::into);
+    if let Some(cache) = cache {
+        signals.finish(cache.close()).await;
+    }
     // No request is left, so all lines are queued. An error would mean that the thread panicked.
     let _ = signals.finish(spawn_blocking(move || logs.close())).await;
     served.and(closed)
@@ -127,15 +133,12 @@ async fn serve(
     served.map_err(Error::Serve)
 }
 
-/// Opens the stores.
-async fn open(config: &ServeConfig) -> Result<ServedStores, OpenStoreError> {
-    ServedStores::open(
-        &config.store,
-        config.access,
-        config.write,
-        (&config.mounts, config.mount_access, &config.private),
-    )
-    .await
+/// Opens the stores, and reads distant ones through the cache.
+async fn open(config: &ServeConfig, cache: Option<Arc<DiskCache>>) -> Result<ServedStores, OpenStoreError> {
+    let pieces = cache.map(|cache| Pieces::new(cache));
+    let options = OpenOptions { excluded: &config.private, pieces: pieces.as_ref() };
+    ServedStores::open(&config.store, config.access, config.write, (&config.mounts, config.mount_access, &options))
+        .await
 }
 
 /// Logs the guarantees of each store.
@@ -181,10 +184,11 @@ async fn listen(address: Listen) -> Result<(TcpListener, SocketAddr), Error> {
 /// itself.
 const RESERVED_FILES: u64 = 32;
 
-/// Limits the number of connections to three eighths of the file descriptors that are not reserved. An eighth is for
-/// connections that are rejected, and half is for values.
-fn fit_connections(connections: &mut usize) {
+/// Limits the number of connections to three eighths of the file descriptors that are neither reserved nor for the disk
+/// cache. An eighth is for connections that are rejected, and half is for values.
+fn fit_connections(connections: &mut usize, cache_files: u64) {
     let Some(files) = getrlimit(Resource::Nofile).current else { return };
+    let files = files.saturating_sub(cache_files);
     let limit = usize::try_from(files.saturating_sub(RESERVED_FILES) * 3 / 8).unwrap_or(usize::MAX).max(1);
     if *connections > limit {
         tracing::warn!(

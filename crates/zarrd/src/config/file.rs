@@ -138,6 +138,7 @@ mod tests {
             max-memory = "256MiB"
             chunk-cache = "0"
             result-cache = "1MiB"
+            disk-cache = "/var/cache/zarrd:50GiB"
             max-connections = 10
             header-timeout = "10s"
             upload-timeout = "20s"
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(256)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));
         assert_eq!(file.serve.result_cache, Some(bytesize::ByteSize::mib(1)));
+        assert_eq!(file.serve.disk_cache, Some("/var/cache/zarrd:50GiB".parse().unwrap()));
         assert_eq!(file.serve.max_chunks.map(|chunks| chunks.get()), Some(1000));
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
         assert_eq!(file.write.commit_buffer, Some(bytesize::ByteSize::mib(32)));
@@ -177,6 +179,7 @@ mod tests {
         for (text, part) in [
             ("max-body = \"12 parsecs\"", "max-body"),
             ("listen = \"nowhere\"", "IP:PORT"),
+            ("disk-cache = \"/var/cache\"", "DIR:SIZE"),
             ("max-retained = 12", "max-retained"),
             ("jobs = 0", "jobs"),
             ("max-chunks = 0", "max-chunks"),

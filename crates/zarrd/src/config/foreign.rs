@@ -1,13 +1,8 @@
 //! Stores with data that other programs write: the kinds that zarrd opens.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    str::FromStr,
-    sync::Arc,
-};
+use std::{fmt, path::Path, str::FromStr, sync::Arc};
 
-use zarrd_store::{BoxError, ServedStore, SnapshotStore, StoreKind, StoreUrl};
+use zarrd_store::{BoxError, OpenOptions, ServedStore, SnapshotStore, StoreKind, StoreUrl};
 
 /// The kinds. Another one is its crate and an entry here.
 const KINDS: [StoreKind; 3] = [zarrd_store_dir::KIND, zarrd_store_object::KIND, zarrd_store_http::KIND];
@@ -37,14 +32,19 @@ impl ForeignUrl {
         KINDS.map(|kind| kind.forms).join(", ")
     }
 
-    /// Opens the store for reading. Files of a directory that are `private` are not read.
-    pub(crate) async fn open(&self, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, BoxError> {
-        self.0.open(private).await
+    /// Opens the store for reading.
+    pub(crate) async fn open(&self, options: &OpenOptions<'_>) -> Result<Arc<dyn SnapshotStore>, BoxError> {
+        self.0.open(options).await
     }
 
     /// Opens the store to be served: for writing too, if the URL says so.
-    pub(crate) async fn open_to_serve(&self, private: &[PathBuf]) -> Result<ServedStore, BoxError> {
-        self.0.open_to_serve(private).await
+    pub(crate) async fn open_to_serve(&self, options: &OpenOptions<'_>) -> Result<ServedStore, BoxError> {
+        self.0.open_to_serve(options).await
+    }
+
+    /// The reason why pieces of the store are not cached on disk, if they are not.
+    pub(crate) fn uncached_reason(&self) -> Option<&'static str> {
+        self.0.uncached_reason()
     }
 
     /// True if the URL says that the store is served for writing too.

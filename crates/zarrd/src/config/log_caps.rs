@@ -4,8 +4,9 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
 
 /// The beginnings of the targets of crates that log what requests contain.
 const CAPPED: [&str; 5] = ["h2", "hyper", "reqwest", "rustls", "tower"];
-/// The crate that logs each request which a client gets wrong as an error. The server logs those that matter itself.
-const SILENCED: &str = "s3s";
+/// The crates that log each request which a client gets wrong, or each piece that the disk cache cannot write, as an error.
+/// The program logs those that matter itself.
+const SILENCED: [&str; 2] = ["s3s", "foyer"];
 
 /// Returns the most detailed level for each target: `info` for those of crates that log what requests contain, that of
 /// the filter for others and for targets that its text names.
@@ -15,11 +16,11 @@ const SILENCED: &str = "s3s";
 pub(super) fn caps(filter: &EnvFilter, text: &str) -> Targets {
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let named = text.split(',').filter_map(|directive| directive.split(['=', '[']).next());
-    let named = named.filter(|name| [SILENCED].iter().chain(&CAPPED).any(|target| name.starts_with(target)));
+    let named = named.filter(|name| SILENCED.iter().chain(&CAPPED).any(|target| name.starts_with(target)));
     Targets::new()
         .with_default(most)
         .with_targets(CAPPED.map(|target| (target, most.min(LevelFilter::INFO))))
-        .with_target(SILENCED, LevelFilter::OFF)
+        .with_targets(SILENCED.map(|target| (target, LevelFilter::OFF)))
         .with_targets(named.map(|name| (name, most)))
 }
 
@@ -56,6 +57,7 @@ mod tests {
         for (filter, is_logged) in [("debug", false), ("info", false), ("info,s3s=error", true)] {
             let caps = caps(&filter.parse().unwrap(), filter);
             assert_eq!(caps.would_enable("s3s::ops", &Level::ERROR), is_logged, "{filter}");
+            assert!(!caps.would_enable("foyer_storage::engine::block::flusher", &Level::ERROR), "{filter}");
         }
     }
 

@@ -4,6 +4,7 @@
 mod anonymous;
 mod append;
 mod backup;
+mod disk_cache;
 mod expiry;
 mod file;
 mod foreign;
@@ -27,6 +28,7 @@ use std::{io, path::PathBuf};
 pub(crate) use anonymous::AnonymousRight;
 pub(crate) use append::AppendConfig;
 pub(crate) use backup::{BackupConfig, Doubtful, RecoverConfig, RestoreConfig};
+pub(crate) use disk_cache::DiskCacheLocation;
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use foreign::ForeignUrl;

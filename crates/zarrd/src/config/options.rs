@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use zarrd_server::{BasePath, Bucket, Domain, Host, Network, Origin};
 
-use super::{AnonymousRight, Listen, Location, Mount, scrub::ScrubInterval};
+use super::{AnonymousRight, DiskCacheLocation, Listen, Location, Mount, scrub::ScrubInterval};
 
 /// Options of the log.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -180,6 +180,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_RESULT_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) result_cache: Option<ByteSize>,
+    /// Directory and size of a cache on disk for what was read of buckets and web servers, such as
+    /// `/var/cache/zarrd:50GiB`; the directory is for this server alone, and the space is reserved [default: none]
+    #[arg(long, env = "ZARRD_DISK_CACHE", value_name = "DIR:SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) disk_cache: Option<DiskCacheLocation>,
     /// Store written chunks even if all their elements are the fill value, instead of omitting them [default: false]
     #[arg(long, env = "ZARRD_WRITE_EMPTY_CHUNKS", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]

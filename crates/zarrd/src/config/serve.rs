@@ -16,8 +16,8 @@ use zarrd_server::{
 use zarrd_store_local::Access as StoreAccess;
 
 use super::{
-    AnonymousRight, ConfigError, ConfigFile, Listen, Location, Mount, ServeOptions, StoreOptions, TokenDirectory,
-    request_logs,
+    AnonymousRight, ConfigError, ConfigFile, DiskCacheLocation, Listen, Location, Mount, ServeOptions, StoreOptions,
+    TokenDirectory, request_logs,
     resolved::{WriteLimits, listen},
     served_directory::ServedDirectory,
 };
@@ -41,6 +41,8 @@ pub(crate) struct ServeConfig {
     pub(crate) access: StoreAccess,
     /// The access to mounted stores that other programs write.
     pub(crate) mount_access: StoreAccess,
+    /// The cache on disk of what is read of distant stores.
+    pub(crate) disk_cache: Option<DiskCacheLocation>,
     /// Directory of tokens.
     pub(crate) tokens: TokenDirectory,
     /// Limits of the store if it is written to.
@@ -112,6 +114,7 @@ impl ServeConfig {
         let settings = Settings { access, changes, origins, hosts, proxies, base_path, s3, limits, arrays };
         let scrub = serve.scrub.or(file.serve.scrub).unwrap_or_default().0;
         let write = WriteLimits { scrub, ..WriteLimits::new(&write, file) };
+        let disk_cache = serve.disk_cache.or_else(|| file.serve.disk_cache.clone());
         let mut config = Self {
             store,
             other_choice,
@@ -119,6 +122,7 @@ impl ServeConfig {
             mounts,
             access: store_access,
             mount_access: if read_only { StoreAccess::ReadOnly } else { StoreAccess::ReadWrite },
+            disk_cache,
             tokens,
             write,
             listen,
@@ -134,7 +138,7 @@ impl ServeConfig {
 }
 
 impl ServeConfig {
-    /// The directories of stores and tokens, the private key of TLS, logs, and the configuration file.
+    /// The directories of stores, tokens and cached pieces, the key of TLS, logs, and the configuration file.
     fn private_paths(&self, file: &ConfigFile) -> Vec<PathBuf> {
         let stores = self.mounts.iter().map(|mount| &mount.store).chain([&self.store]).filter_map(Location::directory);
         let tokens = match &self.tokens {
@@ -146,7 +150,8 @@ impl ServeConfig {
             LogOutput::File(path) => Some(path.as_path()),
             LogOutput::Stderr => None,
         });
-        let paths = stores.chain(tokens).chain(key).chain(logs).chain(file.path.as_deref());
+        let cache = self.disk_cache.as_ref().map(|cache| cache.directory.as_path());
+        let paths = stores.chain(tokens).chain(cache).chain(key).chain(logs).chain(file.path.as_deref());
         paths.map(std::path::Path::to_path_buf).collect()
     }
 }

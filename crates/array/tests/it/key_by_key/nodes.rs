@@ -46,7 +46,7 @@ async fn declaration_that_was_cut_is_completed_by_repeating_it() {
     }
 }
 
-/// The names of groups sort before and after those of documents.
+/// The names of groups sort before and after the names of documents.
 #[tokio::test]
 async fn members_are_there_before_their_group_whatever_they_are_called() {
     for (dialect, documents) in [

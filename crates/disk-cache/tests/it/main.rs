@@ -1,0 +1,15 @@
+//! The integration tests of this crate, in one program.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod caching;
+mod common;
+mod conformance;
+mod damage;
+mod opening;
