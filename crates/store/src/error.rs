@@ -2,7 +2,7 @@
 
 use std::{fmt, io, time::Duration};
 
-use crate::{IntentError, Key, Prefix, ValueMeta, Version};
+use crate::{IntentError, Key, Precondition, Prefix, ValueMeta, Version};
 
 /// An error of any type, as the source of another one.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -251,6 +251,16 @@ pub enum UploadError {
     /// The sender aborted the upload.
     #[error("the upload was aborted")]
     Aborted(#[source] BoxError),
+}
+
+impl Precondition {
+    /// Fails with [`StoreError::PreconditionFailed`] if the condition does not hold for `key`, which is at version `current`.
+    pub fn check(&self, key: &Key, current: Option<Version>) -> Result<(), StoreError> {
+        match self.is_met_by(current) {
+            true => Ok(()),
+            false => Err(StoreError::PreconditionFailed { key: key.clone(), current }),
+        }
+    }
 }
 
 impl Corruption {

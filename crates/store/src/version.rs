@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::{Key, StoreError};
-
 /// The version of a key's value: opaque, and usable as a strong entity tag.
 ///
 /// Every set assigns a version that no key of the store has had before, and values keep their versions across restarts.
@@ -90,14 +88,6 @@ impl Precondition {
     pub fn is_met_by(&self, current: Option<Version>) -> bool {
         self.if_match.as_ref().is_none_or(|wanted| wanted.matches(current))
             && self.if_none_match.as_ref().is_none_or(|unwanted| !unwanted.matches(current))
-    }
-
-    /// Fails with [`StoreError::PreconditionFailed`] if the condition does not hold for `key`, which is at version `current`.
-    pub fn check(&self, key: &Key, current: Option<Version>) -> Result<(), StoreError> {
-        match self.is_met_by(current) {
-            true => Ok(()),
-            false => Err(StoreError::PreconditionFailed { key: key.clone(), current }),
-        }
     }
 }
 
