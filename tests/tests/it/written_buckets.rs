@@ -179,7 +179,7 @@ async fn servers_of_one_bucket_append_to_one_array() {
     };
     tokio::join!(futures::future::join_all(appends), writes);
     let url = bucket.url("/store/lab/run/a");
-    let printed = tokio::task::block_in_place(|| python.run("appended.py", &[&url]));
+    let printed = python.run("appended.py", &[&url]);
     let found: Vec<u32> = serde_json::from_str(&printed).unwrap();
     assert!(found[0] == found[1] && found[1] == found[2], "{found:?}");
     let mut blocks: Vec<&[u32]> = found[3..].chunks(LEN as usize).collect();
