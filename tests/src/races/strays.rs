@@ -6,7 +6,7 @@ use super::layout::Dialect;
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
 
 /// The keys below a directory that are neither metadata documents nor chunks of the array at `node`, which has this
-/// chunk grid; an empty grid stands for no array.
+/// chunk grid; an empty grid stands for no array. An array that was changed key by key may have a claim.
 pub(super) fn strays(dialect: Dialect, directory: &str, node: &str, grid: &[u64], keys: &[String]) -> Vec<String> {
     let is_document = |key: &str| {
         let name = key.rsplit('/').next().unwrap_or_default();
@@ -14,9 +14,12 @@ pub(super) fn strays(dialect: Dialect, directory: &str, node: &str, grid: &[u64]
             || dialect == Dialect::Draft && key.contains("/meta/") && !grid.is_empty()
             || dialect == Dialect::Draft && (name == "zarr.json" || name.ends_with(".group.json"))
     };
+    let is_claim = |key: &str| !grid.is_empty() && key.starts_with(&format!("{node}/.zarrd/"));
     let is_ok = |key: &&String| {
         let Some(below) = key.strip_prefix(directory) else { return false };
-        is_document(below) || indices(dialect, node, below).is_some_and(|indices| is_in(&indices, grid))
+        is_claim(below)
+            || is_document(below)
+            || indices(dialect, node, below).is_some_and(|indices| is_in(&indices, grid))
     };
     keys.iter().filter(|key| !is_ok(key)).cloned().collect()
 }

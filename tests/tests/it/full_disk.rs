@@ -188,7 +188,8 @@ async fn small_values_that_filled_a_disk_are_erased_while_others_are_written() {
         })
     });
     let writers: Vec<_> = writers.collect();
-    eventually("the disk is full", Duration::from_secs(120), async || is_full.load(Ordering::Relaxed)).await;
+    // That takes some 130,000 requests, which are slow beside the other tests.
+    eventually("the disk is full", Duration::from_secs(300), async || is_full.load(Ordering::Relaxed)).await;
     // The index applies what was accepted.
     tokio::time::sleep(Duration::from_secs(3)).await;
     eventually("the values are erased", Duration::from_secs(60), async || {

@@ -136,7 +136,7 @@ pub(crate) async fn attempt(
     };
     let (result, change_set) = context.run(Cost::of(Work::Tree, planning_work(zom)), merge).await??;
     let committed = match is_keyed {
-        true => keyed_commit::apply_documents(context, change_set, Documents::Tree).await?,
+        true => Box::pin(keyed_commit::apply_documents(context, change_set, Documents::Tree)).await?,
         false => commit(context, change_set).await?,
     };
     let Some(outcomes) = committed else { return Ok(None) };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::Either;
 use tokio::time::Instant;
 use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
@@ -140,7 +141,7 @@ impl Hierarchies {
         path: &NodePath,
         dialect: Option<Dialect>,
         changes: &NodePatch,
-        (condition, mode): (&Precondition, PatchMode),
+        given: (&Precondition, PatchMode),
     ) -> Result<DescribedNode, NodeError> {
         self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Node).await?;
@@ -150,8 +151,7 @@ impl Hierarchies {
                 true => self.0.document_locks.lock_exclusive([name], []).await,
                 false => self.0.document_locks.lock_shared([name]).await,
             };
-            let patched = patch::attempt(&self.0, path, dialect, changes, (condition, mode));
-            if let Some(dialect) = self.currently(path, patched).await? {
+            if let Some(dialect) = self.currently(path, patch::attempt(&self.0, path, dialect, changes, given)).await? {
                 return until_unchanged(|| self.node(path, Some(dialect), Depth::Levels(0), None)).await;
             }
         }
@@ -169,7 +169,9 @@ impl Hierarchies {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             let attempt = match self.0.is_keyed_at(path) {
-                true => self.currently(path, erase_by_key::attempt(&self.0, path, dialect, condition)).await?,
+                true => {
+                    Box::pin(self.currently(path, erase_by_key::attempt(&self.0, path, dialect, condition))).await?
+                }
                 false => erase::attempt(&self.0, path, dialect, condition).await?,
             };
             if let Some(erased) = attempt {
@@ -206,10 +208,10 @@ impl Hierarchies {
 
     /// Makes an attempt to change a node. Where keys change one by one, it uses nothing that was cached before: other processes
     /// change them too, and what it takes for done already would not be compared with what is stored.
-    async fn currently<F: Future>(&self, path: &NodePath, attempt: F) -> F::Output {
+    fn currently<F: Future>(&self, path: &NodePath, attempt: F) -> impl Future<Output = F::Output> + use<F> {
         match self.0.is_keyed_at(path) {
-            true => not_before(Some(Instant::now()), attempt).await,
-            false => attempt.await,
+            true => Either::Left(not_before(Some(Instant::now()), attempt)),
+            false => Either::Right(attempt),
         }
     }
 

@@ -67,7 +67,8 @@ pub(crate) async fn attempt(
             if context.is_keyed_at(path) {
                 change_set.sort();
                 let documents = documents(mode, || larger_first(&resolved));
-                let is_done = reshape_by_key::apply(context, path, &resolved, changes, (change_set, documents)).await?;
+                let apply = reshape_by_key::apply(context, path, &resolved, changes, (change_set, documents));
+                let is_done = Box::pin(apply).await?;
                 return Ok(is_done.then_some(dialect));
             }
             if shrinks(resolved.array.model(), changes) {
@@ -104,7 +105,7 @@ pub(crate) async fn attempt(
         return Ok(Some(dialect));
     }
     let committed = match context.is_keyed_at(path) {
-        true => keyed_commit::apply_documents(context, change_set, documents(mode, Vec::new)).await?,
+        true => Box::pin(keyed_commit::apply_documents(context, change_set, documents(mode, Vec::new))).await?,
         false => commit(context, change_set).await?,
     };
     Ok(committed.map(|_| dialect))
