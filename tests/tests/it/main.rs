@@ -35,7 +35,6 @@ mod foreign_bucket;
 mod foreign_clients;
 mod foreign_commands;
 mod foreign_directory;
-mod foreign_in_place;
 mod foreign_mounts;
 mod foreign_readers;
 mod foreign_site;
