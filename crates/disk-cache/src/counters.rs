@@ -1,4 +1,4 @@
-//! What is counted, and logged at most once a minute.
+//! Counters, and failures that are logged at most once a minute.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},

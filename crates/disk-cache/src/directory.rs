@@ -27,7 +27,7 @@ const FORM: &str = "the disk cache of a zarrd server, form 1";
 /// The maximum length of the lock's text that is read, in bytes.
 const MAX_TEXT: u64 = 256;
 
-/// What the names of blocks begin with, before eight digits.
+/// The start of the names of blocks, before eight digits.
 const BLOCK: &str = "foyer-storage-direct-fs-";
 
 /// The length of the start of a block, which says what is in it, in bytes. An empty block has zeros.

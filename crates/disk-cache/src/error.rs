@@ -1,4 +1,4 @@
-//! Why a cache cannot be opened.
+//! Reasons why a cache cannot be opened.
 
 use std::{io, path::PathBuf};
 
@@ -48,7 +48,7 @@ pub enum OpenError {
     /// The operating system refuses something.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What failed.
+        /// The failed action.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! Updates of the metadata of a node.
 
-/// What an update does that changes several documents, in a store that is written key by key.
+/// The mode of an update that changes several documents, in a store that is written key by key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PatchMode {
     /// It is not made, since it could be made in part.

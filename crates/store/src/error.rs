@@ -276,6 +276,14 @@ impl Corruption {
 }
 
 impl StoreError {
+    /// The error of the change that failed, also if it was one of a batch that was applied in part.
+    pub fn of_change(&self) -> &Self {
+        match self {
+            Self::PartlyApplied { source, .. } => source.of_change(),
+            error => error,
+        }
+    }
+
     /// A [`StoreError::Corrupt`] with this detail.
     pub fn corrupt(key: Key, detail: impl Into<BoxError>) -> Self {
         Self::Corrupt { key, cause: Corruption::new(detail) }

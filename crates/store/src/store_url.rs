@@ -57,7 +57,7 @@ pub trait StoreUrl: fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
-/// What a program opens a store with.
+/// The options with which a program opens a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions<'o> {
     /// Files and directories of the program itself, which a directory is read without.

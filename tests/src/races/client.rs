@@ -37,7 +37,7 @@ pub(crate) struct ServerClient {
 /// The state of which answers may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
-    /// What the server takes for current.
+    /// The state that the server takes for current.
     Any,
     /// The current one, although the metadata of buckets are cached for some time: no writer may rely on that.
     Current,

@@ -11,7 +11,7 @@ use crate::{context::Context, error::ArrayError, node::resolved::ResolvedArray};
 /// The age from which a claim was left, and a chunk outside of an array is of an append that was cut.
 pub(crate) const SETTLED: Duration = Duration::from_secs(15 * 60);
 
-/// The name below an array of the key that is written to learn the time.
+/// The name below an array of the key that is written to read the time.
 const CLOCK: &str = ".zarrd/clock";
 
 /// The attempts to read what was just written, which another server may have erased.
@@ -20,32 +20,32 @@ const ATTEMPTS: usize = 8;
 /// The clock of the store that has a key. It is read once, and only if it is needed.
 pub(crate) struct StoreClock<'c> {
     context: &'c Context,
-    /// The key that is written to learn the time.
+    /// The key that is written to read the time.
     key: Key,
-    /// The time that was learned, and when.
-    learned: Option<(SystemTime, Instant)>,
+    /// The time that was read, and when.
+    cached: Option<(SystemTime, Instant)>,
 }
 
 impl<'c> StoreClock<'c> {
     /// The clock of the store that has an array.
     pub(crate) fn of_array(context: &'c Context, resolved: &ResolvedArray) -> Result<Self, ArrayError> {
-        Ok(Self { context, key: key_below(resolved, CLOCK)?, learned: None })
+        Ok(Self { context, key: key_below(resolved, CLOCK)?, cached: None })
     }
 
     /// The clock of the store that has a document.
     pub(crate) fn of_document(context: &'c Context, document: &Key) -> Result<Self, StoreError> {
         let key = document.parent().join(CLOCK);
         let key = key.map_err(|error| StoreError::backend(BackendErrorKind::Internal, error))?;
-        Ok(Self { context, key, learned: None })
+        Ok(Self { context, key, cached: None })
     }
 
     /// The age of something that was modified at a time of this clock.
     pub(crate) async fn age(&mut self, modified: SystemTime) -> Result<Duration, StoreError> {
-        let (then, at) = match self.learned {
-            Some(learned) => learned,
+        let (then, at) = match self.cached {
+            Some(cached) => cached,
             None => {
                 let at = Instant::now();
-                *self.learned.insert((self.learn().await?, at))
+                *self.cached.insert((self.request().await?, at))
             }
         };
         let now = then.checked_add(at.elapsed()).unwrap_or(then);
@@ -53,7 +53,7 @@ impl<'c> StoreClock<'c> {
     }
 
     /// The time that the store gives to what is written now.
-    async fn learn(&self) -> Result<SystemTime, StoreError> {
+    async fn request(&self) -> Result<SystemTime, StoreError> {
         // The files of a folder have times of this process, which alone writes it.
         if self.conditions() == Conditions::ThisProcess {
             return Ok(SystemTime::now());
@@ -65,12 +65,12 @@ impl<'c> StoreClock<'c> {
             let found = not_before(Some(Instant::now()), self.context.store.head(&self.key)).await?;
             if let Some(found) = found {
                 if let Err(error) = store.erase(&self.key, Precondition::none()).await {
-                    tracing::debug!(key = %self.key, %error, "what was written to learn the time is left");
+                    tracing::debug!(key = %self.key, %error, "what was written to read the time is left");
                 }
                 return Ok(found.modified);
             }
         }
-        Err(StoreError::backend(BackendErrorKind::Internal, "what was written to learn the time is not found"))
+        Err(StoreError::backend(BackendErrorKind::Internal, "what was written to read the time is not found"))
     }
 
     /// The conditions of the store.

@@ -12,11 +12,7 @@ pub(crate) trait MayBeUnknown {
 
 impl MayBeUnknown for StoreError {
     fn is_outcome_unknown(&self) -> bool {
-        match self {
-            Self::OutcomeUnknown { .. } => true,
-            Self::PartlyApplied { source, .. } => source.is_outcome_unknown(),
-            _ => false,
-        }
+        matches!(self.of_change(), Self::OutcomeUnknown { .. })
     }
 }
 

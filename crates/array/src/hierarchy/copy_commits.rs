@@ -7,7 +7,7 @@ use crate::{context::Context, metadata::error::NodeError};
 /// The number of chunks that are stored together.
 const BATCH: usize = 256;
 
-/// How the chunks of a copy are stored.
+/// The steps in which the chunks of a copy are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopySteps {
     /// In commits, each on condition that the intent of the copy exists.

@@ -42,8 +42,10 @@ use crate::{
     },
 };
 
-/// The number of chunks that are erased in one batch: while the claim is held, as many as at a time.
+/// The number of chunks that are erased in one batch.
 const BATCH: usize = 1024;
+
+/// The number while the claim is held: as many as are erased at a time.
 const CLAIMED_BATCH: usize = 32;
 
 /// A change of an array's shape, among other things.
@@ -246,9 +248,5 @@ fn stored_chunks(path: &NodePath, resolved: &ResolvedArray) -> Result<StoredChun
 
 /// True for the error of a batch that was planned on what has changed meanwhile.
 fn is_conflict(error: &StoreError) -> bool {
-    match error {
-        StoreError::PreconditionFailed { .. } => true,
-        StoreError::PartlyApplied { source, .. } => is_conflict(source),
-        _ => false,
-    }
+    matches!(error.of_change(), StoreError::PreconditionFailed { .. })
 }

@@ -147,7 +147,7 @@ pub(crate) async fn apply_tree(
     Ok(numbered.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-/// What a declaration finds at the key of a document that it sets.
+/// The state that a declaration finds at the key of a document that it sets.
 enum Leftover {
     /// Nothing that it may use: no document, or another one.
     None,

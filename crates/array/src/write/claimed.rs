@@ -79,7 +79,7 @@ pub(super) async fn append(
                 }
                 error => return Err(error.into()),
             },
-            Err(StoreError::PreconditionFailed { key, .. }) if documents.are_lent_with(&key) => {
+            Err(StoreError::PreconditionFailed { key, .. }) if documents.are_of_append_with(&key) => {
                 return Err(WriteError::ShapeChanged { path: place.path.clone() });
             }
             Err(StoreError::PreconditionFailed { .. }) => {}

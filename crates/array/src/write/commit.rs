@@ -181,7 +181,7 @@ async fn commit_chunks(
                 }
             }
             // The documents that an append changes were planned before its chunks, so both are planned again.
-            Err(StoreError::PreconditionFailed { key, .. }) if documents.are_lent_with(&key) => {
+            Err(StoreError::PreconditionFailed { key, .. }) if documents.are_of_append_with(&key) => {
                 return Err(WriteError::ShapeChanged { path: place.path.clone() });
             }
             Err(StoreError::PreconditionFailed { .. }) => {}
@@ -316,7 +316,7 @@ impl Documents<'_> {
     }
 
     /// True if a key is that of a document of an append.
-    pub(super) fn are_lent_with(&self, key: &Key) -> bool {
+    pub(super) fn are_of_append_with(&self, key: &Key) -> bool {
         matches!(&self.node, Some(Node::Lent(_))) && self.changes.iter().any(|change| change.key() == Some(key))
     }
 

@@ -24,8 +24,8 @@ enum EdgeChunks {
 
 /// Splits a selection of an array; `None` if it is empty.
 ///
-/// Where another server may append at the same time, key by key, the elements of edge chunks outside of the array are those of
-/// its append. So an edge chunk is never covered by a selection: it is merged with what is stored, by compare-and-swap, and
+/// If another server may append at the same time, key by key, its append owns the elements of edge chunks outside of the
+/// array. So an edge chunk is never covered by a selection: it is merged with what is stored, by compare-and-swap, and
 /// the elements outside stay.
 pub(crate) async fn layout(
     context: &Context,

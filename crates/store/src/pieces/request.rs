@@ -21,7 +21,7 @@ pub(super) struct Request {
     /// The pieces that have not arrived.
     pub(super) pieces: Range<u64>,
     stream: ByteStream,
-    /// What has arrived of them.
+    /// The part of them that has arrived.
     rest: Bytes,
 }
 

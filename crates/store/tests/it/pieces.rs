@@ -358,7 +358,7 @@ async fn stores_of_one_cache_have_pieces_of_their_own() {
     assert_eq!(store.take(), (0, 2, 10), "each fetched it once");
 }
 
-/// What happens to two keys.
+/// An event that concerns two keys.
 #[derive(Clone, Debug)]
 enum Step {
     Set(u8, u64),

@@ -116,7 +116,7 @@ pub struct NodePutQuery {
 pub struct NodePatchQuery {
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
-    /// What becomes of an update of several documents.
+    /// The mode of an update of several documents.
     pub mode: PatchMode,
 }
 

@@ -262,7 +262,7 @@ async fn append_that_pauses_past_its_claim_fails_and_loses_nothing() {
     }
 }
 
-/// The new holder has done nothing but taken the claim over when the former one goes on.
+/// The new holder has done nothing but taken the claim over when the former one continues.
 #[tokio::test(start_paused = true)]
 async fn former_holder_cannot_set_the_document_while_the_new_one_pauses() {
     let (one, two) = two_engines(6).await;
@@ -305,7 +305,7 @@ async fn claims_are_renewed() {
 /// A way in which an answer is lost.
 type Loss = fn() -> Event;
 
-/// Each change of an append whose answer is lost, whether it is made or not, or only when the next append has begun.
+/// Answers to each change of an append are lost, whether it is made or not, or only after the start of the next append.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_are_never_success() {
     // The claim, its renewal, the edge chunk, another chunk, the document, and freeing the claim.
@@ -373,7 +373,7 @@ async fn append_that_fails_frees_its_claim() {
 }
 
 #[tokio::test]
-async fn document_that_changes_during_an_append_is_kept() {
+async fn document_that_changes_during_an_append_is_not_overwritten() {
     let (engine, _) = two_engines(6).await;
     let mut theirs = array(6);
     theirs["attributes"] = json!({"theirs": 1});

@@ -28,7 +28,7 @@ use zarrd_store::{
     ValueMeta, WriteableStore, Writes, list_all,
 };
 
-/// The time at which the clock of a bucket begins: it differs from that of this machine by years.
+/// The time at which the clock of a bucket begins: it differs from the clock of this machine by years.
 fn epoch() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30)
 }
@@ -79,7 +79,7 @@ struct State {
     events: Mutex<VecDeque<(String, Event)>>,
     /// The keys that were changed, in order.
     changed: Mutex<Vec<String>>,
-    /// What becomes of the change of a key that has begun.
+    /// The event that ends the change of a key.
     losses: Mutex<HashMap<String, Event>>,
     delayed: Mutex<Vec<(Key, Bytes, Precondition)>>,
     /// The time since then.
@@ -180,7 +180,7 @@ impl FakeStore {
         ValueMeta { modified, ..meta }
     }
 
-    /// Lets time pass by the clock of the store, and not by that of this machine.
+    /// Lets time pass by the clock of the store, and not by the clock of this machine.
     pub(crate) fn advance(&self, by: Duration) {
         *self.0.clock.lock() += by;
     }

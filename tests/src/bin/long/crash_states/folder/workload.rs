@@ -36,7 +36,7 @@ const TREE_TASKS: u64 = 2;
 /// The lengths of values: of less than a sector, of some sectors, and of more than is collected in memory.
 const LENGTHS: [u32; 4] = [100, 3_000, 70_000, 1_300_000];
 
-/// What the tasks share.
+/// The state that the tasks share.
 struct Run {
     engine: Engine,
     documents: TreeDocuments,
