@@ -1,7 +1,7 @@
 //! Uploads of values in parts.
 //!
 //! ```text
-//! \3uploads/<key>\1<id>     what was begun: owner and note, with the attributes that the value gets
+//! \3uploads/<key>\1<id>     an upload under way: owner and note, with the attributes that the value gets
 //! \3parts/<id>/<number>     a part, an ordinary value with its own version, checksum and file
 //! \3completed/<key>\1<id>   a completed upload: owner and note, the parts, and the version that the value got
 //! ```
@@ -182,41 +182,20 @@ pub trait UploadStore: TransactionalStore {
     ) -> Result<PutResult, UploadsError> {
         let names = Names::new(key, id);
         check_order(completion.parts)?;
-        let Some(begun) = self.get(&names.upload()?, None).await? else {
-            return repeated(self, &names, completion.parts).await;
+        let failed = match complete_once(self, &names, completion).await {
+            Ok(result) => return Ok(result),
+            Err(failed) => failed,
         };
-        let (upload, attributes) = (begun.meta.version, begun.meta.attributes.clone());
-        let record = UploadRecord::decode(begun.bytes().await?, &names)?;
-        let current = self.head(key).await?.map(|meta| meta.version);
-        completion.precondition.check(key, current)?;
-        let joined = match joined(self, &names, completion.parts).await {
-            // It was completed since.
-            Err(UploadsError::InvalidPart { .. }) if self.head(&names.upload()?).await?.is_none() => {
-                return repeated(self, &names, completion.parts).await;
-            }
-            joined => joined?.with_attributes(attributes.with_checksum(completion.checksum)),
-        };
-        let staged = self.stage(key, joined).await?;
-        let completed = CompletedRecord { upload: record, digest: digest_of(completion.parts), version: None };
-        let none = Precondition::none;
-        let changes = vec![
-            // The first, so that a completion that was overtaken finds out before its condition on the key fails.
-            Change::Erase { key: names.upload()?, precondition: Precondition::at(upload) },
-            Change::ErasePrefix { prefix: names.parts()? },
-            Change::Set { staged, precondition: completion.precondition.clone() },
-            Change::Put { key: names.completed()?, value: completed.encode(), precondition: none() },
-        ];
-        match self.commit(changes).await {
-            Ok(outcomes) => {
-                let mut written = outcomes.iter().filter_map(put_result);
-                let (result, noted) = (written.next().ok_or(StoreError::Closed)?, written.next());
-                note_version(self, &names, completed, result.version, noted).await;
-                Ok(result)
-            }
-            Err(StoreError::PreconditionFailed { key: failed, .. }) if failed.is_hidden() => {
-                repeated(self, &names, completion.parts).await
-            }
-            Err(error) => Err(error.into()),
+        // Whichever of its conditions failed, another completion may have been the cause.
+        let may_be_overtaken = matches!(
+            failed,
+            UploadsError::NotFound { .. }
+                | UploadsError::InvalidPart { .. }
+                | UploadsError::Store(StoreError::PreconditionFailed { .. })
+        );
+        match may_be_overtaken && self.head(&names.upload()?).await?.is_none() {
+            true => repeated(self, &names, completion.parts).await,
+            false => Err(failed),
         }
     }
 
@@ -290,6 +269,34 @@ async fn sweep_page<S: TransactionalStore + ?Sized>(
         Scanned::Prefix(_) => None,
     });
     Ok(Some((entries.collect(), last)))
+}
+
+/// Completes an upload that is under way. Fails with one of its conditions if another completion ends it meanwhile.
+async fn complete_once<S: TransactionalStore + ?Sized>(
+    store: &S,
+    names: &Names,
+    completion: &Completion<'_>,
+) -> Result<PutResult, UploadsError> {
+    let found = store.get(&names.upload()?, None).await?.ok_or_else(|| names.not_found())?;
+    let (upload, attributes) = (found.meta.version, found.meta.attributes.clone());
+    let record = UploadRecord::decode(found.bytes().await?, names)?;
+    let current = store.head(names.key()).await?.map(|meta| meta.version);
+    completion.precondition.check(names.key(), current)?;
+    let joined = joined(store, names, completion.parts).await?;
+    let staged =
+        store.stage(names.key(), joined.with_attributes(attributes.with_checksum(completion.checksum))).await?;
+    let completed = CompletedRecord { upload: record, digest: digest_of(completion.parts), version: None };
+    let changes = vec![
+        Change::Erase { key: names.upload()?, precondition: Precondition::at(upload) },
+        Change::ErasePrefix { prefix: names.parts()? },
+        Change::Set { staged, precondition: completion.precondition.clone() },
+        Change::Put { key: names.completed()?, value: completed.encode(), precondition: Precondition::none() },
+    ];
+    let outcomes = store.commit(changes).await?;
+    let mut written = outcomes.iter().filter_map(put_result);
+    let (result, noted) = (written.next().ok_or(StoreError::Closed)?, written.next());
+    note_version(store, names, completed, result.version, noted).await;
+    Ok(result)
 }
 
 /// The bytes of the parts, one after the other.

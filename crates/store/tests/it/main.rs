@@ -15,3 +15,4 @@ mod forgetful;
 mod keyed;
 mod mounts;
 mod pieces;
+mod uploads;
