@@ -10,7 +10,7 @@ use crate::{
     error::Failure,
     faults::Call,
     inner::Inner,
-    writer::{Durability, Writer},
+    writer::{DirectoryId, Durability, Writer},
 };
 
 /// The path above a path and the last name of it; the path of the store's directory is empty.
@@ -44,18 +44,36 @@ pub(super) fn sync_open(inner: &Inner, directory: &OwnedFd) -> Result<(), Failur
     }
 }
 
-/// Makes the names of directories on a path durable that were made by this process and may not be yet.
-pub(super) fn sync_made(inner: &Inner, writer: &Writer, path: &str) -> Result<(), Failure> {
+/// Makes the names of the directories on a path durable that are not known to be, whichever program made them.
+pub(super) fn sync_path(inner: &Inner, writer: &Writer, path: &str) -> Result<(), Failure> {
     let mut path = path;
     while !path.is_empty() {
         let (above, _) = split(path);
-        if let Some(number) = writer.unsynced.find(path) {
+        let changes = writer.durable.changes(path);
+        let found = identify(inner, writer, path)?;
+        if !found.is_some_and(|id| writer.durable.contains(path, id)) {
             sync(inner, writer, above)?;
-            writer.unsynced.remove(path, number);
+            if let Some(id) = found {
+                writer.durable.insert(path, id, changes);
+            }
         }
         path = above;
     }
     Ok(())
+}
+
+/// Identifies the directory at a path; `None` if it was removed.
+fn identify(inner: &Inner, writer: &Writer, path: &str) -> Result<Option<DirectoryId>, Failure> {
+    let (above, name) = split(path);
+    let found = inner
+        .root
+        .open_unfollowed(&writer.folder, above)
+        .and_then(|directory| inner.root.attributes_unfollowed(&directory, name, AtFlags::empty()));
+    match found {
+        Ok(found) => Ok(Some(DirectoryId::new(&found))),
+        Err(Failure::File(Errno::NOENT)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Removes a directory and all above it that are empty then; the directory of the store is never removed.
@@ -77,7 +95,7 @@ pub(super) fn remove(inner: &Inner, writer: &Writer, path: &str) -> bool {
     });
     match removed {
         Ok(()) => {
-            writer.unsynced.discard(path);
+            writer.durable.remove(path);
             true
         }
         // Another change has removed it.

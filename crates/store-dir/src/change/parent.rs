@@ -79,7 +79,7 @@ impl Parent {
             return Ok(());
         }
         directories::sync_open(inner, &self.file)?;
-        directories::sync_made(inner, writer, &self.path)
+        directories::sync_path(inner, writer, &self.path)
     }
 
     /// Removes the directories that were made for a value which is not set, unless there is something in them.
@@ -148,9 +148,7 @@ fn make_one(
         opened => return opened,
     }
     inner.root.faults.call(Call::MakeDirectory)?;
-    if writer.options.durability == Durability::Synced {
-        writer.unsynced.insert(path);
-    }
+    writer.durable.remove(path);
     match mkdirat(above, name, Mode::from_raw_mode(0o777)) {
         Ok(()) => {
             made.push(path.to_owned());
@@ -159,10 +157,7 @@ fn make_one(
             Ok(directory)
         }
         Err(Errno::EXIST) => inner.root.open_unfollowed_in(above, name),
-        Err(error) => {
-            writer.unsynced.discard(path);
-            Err(error.into())
-        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a store that writes has in addition: the open directory with its lock, and what must not repeat.
 
 mod clock;
+mod durable_directories;
 mod lock;
 mod options;
-mod unsynced;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use zarrd_store::{Key, Version};
 
-use self::{clock::Clock, lock::FolderLock, unsynced::UnsyncedDirectories};
+use self::{clock::Clock, durable_directories::DurableDirectories, lock::FolderLock};
 use crate::{
     attributes::{Attributes, Time},
     error::{Failure, OpenError},
@@ -24,6 +24,7 @@ use crate::{
     root::{Opened, Root, Wait},
 };
 
+pub(crate) use self::durable_directories::DirectoryId;
 pub use self::options::{Durability, FileMode, WriteOptionError, WriteOptions};
 
 /// The number of locks among which keys are distributed.
@@ -35,7 +36,7 @@ pub(crate) struct Writer {
     /// The directory that is written into, whatever takes its place at its path.
     pub(crate) folder: Opened,
     pub(crate) options: WriteOptions,
-    pub(crate) unsynced: UnsyncedDirectories,
+    pub(crate) durable: DurableDirectories,
     lock: FolderLock,
     /// A part of the names of temporary files, which no other process has.
     run: u64,
@@ -62,7 +63,7 @@ impl Writer {
         Ok(Self {
             folder,
             options,
-            unsynced: UnsyncedDirectories::default(),
+            durable: DurableDirectories::default(),
             lock,
             run: rand::random(),
             names: AtomicU64::new(0),

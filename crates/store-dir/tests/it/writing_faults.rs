@@ -179,7 +179,7 @@ async fn killed_writer_leaves_no_part_of_a_value_and_no_chunks_with_documents_th
         assert!(left.contains_key("a/old"), "{fatal}: it is replaced, not removed");
         assert_leftovers_are_swept(dir.path()).await;
         if !was_killed {
-            assert_eq!(fatal, 35, "each call was one of the ends");
+            assert_eq!(fatal, 36, "each call was one of the ends");
             assert_eq!(left.keys().collect::<Vec<_>>(), ["a/old", "b/c/new"]);
             return;
         }
@@ -224,6 +224,31 @@ async fn every_directory_that_gained_a_name_is_made_durable_before_a_set_returns
     let before = syncs.load(Ordering::SeqCst);
     fixture.store.erase(&key("a/b/d/1"), Precondition::none()).await.unwrap();
     assert_eq!(syncs.load(Ordering::SeqCst) - before, 1, "of the directory that is left");
+}
+
+#[tokio::test]
+async fn directories_of_other_programs_are_made_durable_before_a_set_returns() {
+    let syncs = Arc::new(AtomicUsize::new(0));
+    let count = syncs.clone();
+    let hook = move |call: &Call| {
+        count.fetch_add(usize::from(*call == Call::SyncDirectory), Ordering::SeqCst);
+        None
+    };
+    let fixture = Fixture::with(writing().faults(Faults::default().on_call(hook))).await;
+    let path = |at: &str| fixture.dir.path().join(at);
+    fs::create_dir_all(path("a/b/c")).unwrap();
+    for (at, expected) in [("a/b/c/0", 4), ("a/b/c/1", 1), ("a/b/2", 1)] {
+        let before = syncs.load(Ordering::SeqCst);
+        set(&fixture.store, at, "value").await.unwrap();
+        assert_eq!(syncs.load(Ordering::SeqCst) - before, expected, "{at}");
+    }
+    // The directory of a path that was made again is another one. Times of creation are those of the kernel's ticks.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    fs::remove_dir_all(path("a/b/c")).unwrap();
+    fs::create_dir(path("a/b/c")).unwrap();
+    let before = syncs.load(Ordering::SeqCst);
+    set(&fixture.store, "a/b/c/0", "value").await.unwrap();
+    assert_eq!(syncs.load(Ordering::SeqCst) - before, 2);
 }
 
 #[tokio::test]
