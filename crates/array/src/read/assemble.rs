@@ -8,11 +8,11 @@ use std::{
 };
 
 use futures::{
-    FutureExt, SinkExt, Stream, StreamExt, TryFutureExt,
-    channel::mpsc,
+    FutureExt, Stream, StreamExt, TryFutureExt,
     future::BoxFuture,
     stream::{self, FuturesUnordered},
 };
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, trace_span};
@@ -34,6 +34,9 @@ use crate::{
     error::ArrayError,
     grid::slab::{Slab, Slabs},
 };
+
+/// The rounds of starting jobs in one poll, at most, before other tasks have their turn.
+const ROUNDS_IN_A_POLL: usize = 16;
 
 /// The elements of all slabs, in order, as soon as they are ready.
 pub(crate) fn stream_slabs(
@@ -64,10 +67,11 @@ pub(crate) async fn pass_elements(
     sink: Arc<dyn ElementSink>,
     (parallel, memory): (usize, JobMemory),
 ) -> Result<(), ArrayError> {
-    let (mut sender, fed) = mpsc::channel(parallel);
+    let schedule = Arc::new(Schedule::new(parallel));
+    let found = schedule.clone();
     let mut feed = ChunkScheduler::in_order(source.clone(), (&slab.selection, slab.strides()), parallel, order);
-    let feeder = async move { schedule_jobs(&mut feed, &sink, &mut sender).await.map(|_| ()) }.boxed();
-    let mut jobs = Assembly::new(source.clone(), (feeder, fed), parallel, memory);
+    let feeder = async move { schedule_jobs(&mut feed, &sink, &found).await }.boxed();
+    let mut jobs = Assembly::new(source.clone(), (feeder, schedule), parallel, memory);
     match jobs.next().await? {
         None => Ok(()),
         Some(_) => Err(source.scatter_error(ScatterError::Internal)),
@@ -84,9 +88,7 @@ struct Assembly {
     source: Arc<ReadContext>,
     /// Schedules jobs; `None` once all are scheduled.
     scheduler: Option<BoxFuture<'static, Result<(), ArrayError>>>,
-    scheduled: mpsc::Receiver<Scheduled>,
-    /// True if `scheduled` may yield more.
-    scheduling: bool,
+    scheduled: Arc<Schedule>,
     /// The jobs that run, each with the memory that it takes.
     jobs: FuturesUnordered<BoxFuture<'static, Result<u64, ArrayError>>>,
     /// The units that writers, which are jobs as well, will take.
@@ -102,29 +104,65 @@ struct Assembly {
     next_segment: usize,
 }
 
+/// What an assembly can do after it has advanced.
+enum Progress {
+    /// It may start more jobs, after it has returned a segment that is full.
+    MayStartMore,
+    /// It waits for jobs, memory or the scheduler, or has ended.
+    Waits,
+}
+
 /// An item of the schedule.
 enum Scheduled {
     Slab(Arc<SlabWriter>),
     Job(Job, Arc<dyn ElementSink>),
 }
 
+/// What the scheduler of an assembly has found and the assembly has not taken. The assembly polls the scheduler whenever it has
+/// taken something, so neither wakes the other: a task that wakes itself moves to another thread.
+struct Schedule {
+    items: Mutex<VecDeque<Scheduled>>,
+    most: usize,
+}
+
+impl Schedule {
+    /// An empty schedule of at most this many items.
+    fn new(most: usize) -> Self {
+        Self { items: Mutex::default(), most: most.max(1) }
+    }
+
+    /// Adds an item as soon as there is room.
+    async fn push(&self, item: Scheduled) {
+        poll_fn(|_| if self.items.lock().len() < self.most { Poll::Ready(()) } else { Poll::Pending }).await;
+        self.items.lock().push_back(item);
+    }
+
+    fn pop(&self) -> Option<Scheduled> {
+        self.items.lock().pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.items.lock().is_empty()
+    }
+}
+
 impl Assembly {
     /// Waits for the minimum memory, if it is not reserved yet, and takes more if it is free.
     async fn begin(source: Arc<ReadContext>, slabs: Slabs, memory: ReadMemory) -> Result<Self, ArrayError> {
         let GrantedMemory { assembly, parallel, jobs, memory } = memory.take(&source.context.options).await?;
-        let (sender, fed) = mpsc::channel(parallel);
+        let schedule = Arc::new(Schedule::new(parallel));
         let supplies = BufferResources {
             buffers: source.context.buffers.clone(),
             retained: Arc::new(ByteCounter::new(assembly.max(source.variable_length_budget()))),
             memory: memory.map(Arc::new),
         };
-        let feeder = schedule_slabs(source.clone(), slabs, (assembly, parallel), supplies, sender).boxed();
-        Ok(Self::new(source, (feeder, fed), parallel, jobs))
+        let feeder = schedule_slabs(source.clone(), slabs, (assembly, parallel), supplies, schedule.clone()).boxed();
+        Ok(Self::new(source, (feeder, schedule), parallel, jobs))
     }
 
     fn new(
         source: Arc<ReadContext>,
-        (feeder, fed): (BoxFuture<'static, Result<(), ArrayError>>, mpsc::Receiver<Scheduled>),
+        (feeder, scheduled): (BoxFuture<'static, Result<(), ArrayError>>, Arc<Schedule>),
         parallel: usize,
         memory: JobMemory,
     ) -> Self {
@@ -133,8 +171,7 @@ impl Assembly {
             cached: Arc::new(CachedUnits::new(parallel, source.context.executor().cores())),
             source,
             scheduler: Some(feeder),
-            scheduled: fed,
-            scheduling: true,
+            scheduled,
             jobs: FuturesUnordered::new(),
             parallel,
             memory,
@@ -147,12 +184,22 @@ impl Assembly {
 
     async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
         poll_fn(|cx| {
+            let mut rounds = ROUNDS_IN_A_POLL;
             // Jobs advance before a segment is returned, so that none is idle while a slab is being sent.
-            self.advance(cx)?;
+            while let Progress::MayStartMore = self.advance(cx)? {
+                if let Some(piece) = self.take_full_segment()? {
+                    return Poll::Ready(Ok(Some(piece)));
+                }
+                rounds = rounds.saturating_sub(1);
+                if rounds == 0 {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
             if let Some(piece) = self.take_full_segment()? {
                 return Poll::Ready(Ok(Some(piece)));
             }
-            if self.scheduling || !self.jobs.is_empty() || self.scheduler.is_some() {
+            if self.is_scheduling() || !self.jobs.is_empty() {
                 return Poll::Pending;
             }
             // If a slab were still open, some element was never written.
@@ -165,8 +212,13 @@ impl Assembly {
         .await
     }
 
+    /// True if there is a job to start, or may be one later.
+    fn is_scheduling(&self) -> bool {
+        self.scheduler.is_some() || self.next.is_some() || !self.scheduled.is_empty()
+    }
+
     /// Collects finished jobs, and starts new ones up to the limit.
-    fn advance(&mut self, cx: &mut Context<'_>) -> Result<(), ArrayError> {
+    fn advance(&mut self, cx: &mut Context<'_>) -> Result<Progress, ArrayError> {
         // Bound the jobs that finish at once, or a full segment would not be returned in time.
         let mut starts = self.parallel;
         loop {
@@ -182,11 +234,8 @@ impl Assembly {
                 self.taken = self.taken.saturating_sub(done?);
                 moved = true;
             }
-            while self.scheduling && self.jobs.len().saturating_add(self.cached.len()) < self.parallel {
-                let Some(left) = starts.checked_sub(1) else {
-                    cx.waker().wake_by_ref();
-                    return Ok(());
-                };
+            while self.is_scheduling() && self.jobs.len().saturating_add(self.cached.len()) < self.parallel {
+                let Some(left) = starts.checked_sub(1) else { return Ok(Progress::MayStartMore) };
                 if let Some((job, sink)) = self.next.take() {
                     if self.must_wait(&job) {
                         self.next = Some((job, sink));
@@ -197,16 +246,15 @@ impl Assembly {
                     moved = true;
                     continue;
                 }
-                match self.scheduled.poll_next_unpin(cx) {
-                    Poll::Pending => break,
-                    Poll::Ready(None) => self.scheduling = false,
-                    Poll::Ready(Some(Scheduled::Slab(slab))) => self.open_slabs.push_back(slab),
-                    Poll::Ready(Some(Scheduled::Job(job, sink))) => self.next = Some((job, sink)),
+                match self.scheduled.pop() {
+                    None => break,
+                    Some(Scheduled::Slab(slab)) => self.open_slabs.push_back(slab),
+                    Some(Scheduled::Job(job, sink)) => self.next = Some((job, sink)),
                 }
                 moved = true;
             }
             if !moved {
-                return Ok(());
+                return Ok(Progress::Waits);
             }
         }
     }
@@ -281,7 +329,7 @@ async fn schedule_slabs(
     slabs: Slabs,
     (assembly, jobs): (u64, usize),
     supplies: BufferResources,
-    mut found: mpsc::Sender<Scheduled>,
+    found: Arc<Schedule>,
 ) -> Result<(), ArrayError> {
     let units = usize::try_from(assembly.div_ceil(PERMIT_UNIT)).unwrap_or(Semaphore::MAX_PERMITS);
     let memory = Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)));
@@ -295,34 +343,27 @@ async fn schedule_slabs(
         let permit = memory.clone().acquire_many_owned(needed).await.map_err(|_| ArrayError::ShuttingDown)?;
         let buffer = SlabBuffer::new(layout, size, permit, supplies.clone());
         let writer = Arc::new(SlabWriter { buffer, strides: slab.strides() });
-        // The receiver is dropped with the stream; nothing is left to schedule.
-        if found.send(Scheduled::Slab(writer.clone())).await.is_err() {
-            return Ok(());
-        }
+        found.push(Scheduled::Slab(writer.clone())).await;
         let scheduler = || ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone(), jobs);
         let mut feed = step.in_scope(scheduler);
         drop(step);
-        if !schedule_jobs(&mut feed, &(writer as Arc<dyn ElementSink>), &mut found).await? {
-            return Ok(());
-        }
+        schedule_jobs(&mut feed, &(writer as Arc<dyn ElementSink>), &found).await?;
     }
     Ok(())
 }
 
-/// Schedules the jobs of a slab; returns false if nobody waits for them any more.
+/// Schedules the jobs of a slab.
 async fn schedule_jobs(
     feed: &mut ChunkScheduler,
     sink: &Arc<dyn ElementSink>,
-    found: &mut mpsc::Sender<Scheduled>,
-) -> Result<bool, ArrayError> {
+    found: &Schedule,
+) -> Result<(), ArrayError> {
     while let Some(jobs) = feed.next().await? {
         for job in jobs {
-            if found.send(Scheduled::Job(job, sink.clone())).await.is_err() {
-                return Ok(false);
-            }
+            found.push(Scheduled::Job(job, sink.clone())).await;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 fn layout(source: &ReadContext, slab: &Slab) -> SegmentLayout {
