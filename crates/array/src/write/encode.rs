@@ -11,9 +11,9 @@ use zarrd_store::{Change, Key, Precondition, Staged, Version};
 use super::{
     error::WriteError,
     gather::Patch,
-    layout::{ChunkPart, ChunkedRegion},
+    layout::{ChunkPart, ChunkedRegion, Coverage},
     memory::{BATCH, MinMemory, RESERVATION_STEP},
-    read_modify_write::{RewriteError, RewriteLimits, StoredContent, rewrite},
+    read_modify_write::{RewriteError, RewriteLimits, StoredContent, Undecodable, rewrite},
     repeated::{self, Filling, RepeatedChunks},
 };
 use crate::{
@@ -84,6 +84,8 @@ pub(crate) struct Stored {
     /// The key that has a value; the first if none has.
     key: Key,
     content: StoredContent,
+    /// What counts if the content cannot be decoded.
+    undecodable: Undecodable,
 }
 
 /// A chunk that is encoded and staged.
@@ -207,7 +209,12 @@ impl WriteContext {
     /// Reads a stored chunk.
     pub(crate) async fn read(&self, part: &ChunkPart) -> Result<Stored, WriteError> {
         let keys = self.keys(&part.position)?;
-        let mut stored = Stored { versions: Vec::new(), key: first(&keys)?, content: StoredContent::Nothing };
+        let undecodable = match part.coverage {
+            Coverage::Array => Undecodable::Missing,
+            Coverage::Full | Coverage::Partial => Undecodable::Error,
+        };
+        let mut stored =
+            Stored { versions: Vec::new(), key: first(&keys)?, content: StoredContent::Nothing, undecodable };
         for key in keys {
             if !matches!(stored.content, StoredContent::Nothing) {
                 stored.versions.push(self.context.store.head(&key).await?.map(|info| info.version));
@@ -221,10 +228,11 @@ impl WriteContext {
             let chain = self.array.chain(&part.shape)?;
             stored.content = match self.cached_chunk(&chain, &key, value.meta.version) {
                 Some(elements) => StoredContent::Decoded(elements),
-                None => {
-                    self.check_stored(&chain, &key, value.meta.size)?;
-                    StoredContent::Encoded(value.bytes().await?)
-                }
+                None => match (self.check_stored(&chain, &key, value.meta.size), undecodable) {
+                    (Ok(()), _) => StoredContent::Encoded(value.bytes().await?),
+                    (Err(_), Undecodable::Missing) => StoredContent::Nothing,
+                    (Err(error), Undecodable::Error) => return Err(error.into()),
+                },
             };
             stored.key = key;
         }
@@ -284,13 +292,16 @@ impl WriteContext {
             return Ok(EncodedValue { keys, bytes, read: None });
         }
         let chain = self.array.chain(&work.shape)?;
-        let (before, read, key) = match work.under {
-            BaseContent::Nothing => (StoredContent::Nothing, None, first(&keys)?),
-            BaseContent::Stored(Stored { versions, key, content }) => (content, Some(versions), key),
+        let (before, read, key, undecodable) = match work.under {
+            BaseContent::Nothing => (StoredContent::Nothing, None, first(&keys)?, Undecodable::Error),
+            BaseContent::Stored(Stored { versions, key, content, undecodable }) => {
+                (content, Some(versions), key, undecodable)
+            }
         };
         let bounds = RewriteLimits {
             budget: self.context.options.slab_memory / 2,
             memory: self.context.options.max_chunk_memory(),
+            undecodable,
         };
         let was_stored = read.iter().flatten().any(Option::is_some);
         let empty = if was_stored { self.emptied } else { self.empty };
@@ -302,7 +313,7 @@ impl WriteContext {
                 ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit }.into()
             }
             RewriteError::OverBudget => ArrayError::OverBudget { budget: bounds.budget }.into(),
-            RewriteError::Decode(source) => undecodable(key, source).into(),
+            RewriteError::Decode(source) => undecodable_chunk(key, source).into(),
             RewriteError::Encode(source) => WriteError::Encode { key, source },
         })?;
         if let Some(filling) = filling {
@@ -322,7 +333,7 @@ impl WriteContext {
 
     fn check_stored(&self, chain: &CodecChain, key: &Key, len: u64) -> Result<(), ArrayError> {
         if let Some(limit) = chain.encoded_size().map(EncodedSizeBound::max).filter(|&limit| len > limit) {
-            return Err(undecodable(key.clone(), CodecError::OutputTooLong { codec: "the stored chunk", limit }));
+            return Err(undecodable_chunk(key.clone(), CodecError::OutputTooLong { codec: "the stored chunk", limit }));
         }
         self.check_size(working_len(chain).saturating_add(len))
     }
@@ -418,7 +429,7 @@ fn last(keys: &[Key]) -> Result<Key, ArrayError> {
     keys.last().cloned().ok_or(ArrayError::ShuttingDown)
 }
 
-fn undecodable(key: Key, source: CodecError) -> ArrayError {
+fn undecodable_chunk(key: Key, source: CodecError) -> ArrayError {
     match source {
         CodecError::BudgetExceeded { budget, .. } => ArrayError::OverBudget { budget },
         source => ArrayError::Chunk { key, source },

@@ -46,6 +46,8 @@ struct CoveredPiece {
     piece: ChunkDimProjection,
     /// The number of its indices that matter: those within the array, or all.
     within: u64,
+    /// The number of its indices within the array.
+    in_array: u64,
 }
 
 /// A window: a part of a region that is consecutive in C order, as a range of positions in each dimension.
@@ -72,6 +74,8 @@ pub(crate) struct ChunkPart {
 pub(crate) enum Coverage {
     /// All elements that matter are covered, so the stored chunk is irrelevant.
     Full,
+    /// All elements within the array are covered; those outside matter if the stored chunk has any.
+    Array,
     /// Some elements are covered.
     Partial,
 }
@@ -90,7 +94,9 @@ impl ChunkedRegion {
             return None;
         }
         let axes = region.dimensions.iter().zip(model.grid.dimensions()).enumerate();
-        let axes = axes.map(|(axis, (dimension, grid))| Axis::new(dimension, grid, edges.extent(axis)));
+        let clipped = EdgePolicy::Clip(&model.shape);
+        let extents = |axis| [edges.extent(axis), clipped.extent(axis)];
+        let axes = axes.map(|(axis, (dimension, grid))| Axis::new(dimension, grid, extents(axis)));
         Some(Self { axes: axes.collect::<Option<_>>()?, points: None })
     }
 
@@ -170,11 +176,12 @@ impl ChunkedRegion {
 }
 
 impl Axis {
-    fn new(dimension: &DimensionSelection, grid: &DimensionGrid, extent: u64) -> Option<Self> {
+    fn new(dimension: &DimensionSelection, grid: &DimensionGrid, extents: [u64; 2]) -> Option<Self> {
         let indices = DimIndexer::of(dimension)?;
         let within = |piece: ChunkDimProjection| {
             let range = grid.chunk_bounds(piece.chunk)?;
-            Some(CoveredPiece { within: range.end.min(extent).saturating_sub(range.start), piece })
+            let [within, in_array] = extents.map(|extent| range.end.min(extent).saturating_sub(range.start));
+            Some(CoveredPiece { piece, within, in_array })
         };
         let pieces = indices.project(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
         Some(Self::of_pieces(indices.len(), pieces))
@@ -213,6 +220,10 @@ impl CoveredPiece {
     fn is_covered(&self) -> bool {
         self.piece.indexer.len() >= self.within
     }
+
+    fn is_covered_in_array(&self) -> bool {
+        self.piece.indexer.len() >= self.in_array
+    }
 }
 
 impl StreamWindow {
@@ -235,7 +246,7 @@ impl ChunkPart {
 
     /// True if so many elements are all of the chunk's.
     pub(crate) fn is_complete_with(&self, elements: u64) -> bool {
-        self.coverage != Coverage::Partial && elements == self.wanted
+        self.coverage == Coverage::Full && elements == self.wanted
     }
 }
 
@@ -353,7 +364,11 @@ impl Iterator for Parts<'_> {
         let current = self.next.take()?;
         let chosen: Vec<&(&CoveredPiece, DimIndexer)> =
             self.axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
-        let covered = chosen.iter().all(|(piece, _)| piece.is_covered());
+        let coverage = match () {
+            () if chosen.iter().all(|(piece, _)| piece.is_covered()) => Coverage::Full,
+            () if chosen.iter().all(|(piece, _)| piece.is_covered_in_array()) => Coverage::Array,
+            () => Coverage::Partial,
+        };
         let (position, shape) = match self.points {
             None => chosen.iter().map(|(piece, _)| (piece.piece.chunk, piece.piece.extent)).unzip(),
             Some(chunks) => {
@@ -365,7 +380,7 @@ impl Iterator for Parts<'_> {
             position,
             shape,
             selection: chosen.iter().map(|(_, selection)| selection.clone()).collect(),
-            coverage: if covered { Coverage::Full } else { Coverage::Partial },
+            coverage,
             wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indexer.len())),
         };
         let mut following = current;

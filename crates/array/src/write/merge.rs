@@ -104,7 +104,7 @@ async fn merge_chunk(
 ) -> Result<Vec<StagedChunk>, WriteError> {
     let under = match part.coverage {
         Coverage::Full => BaseContent::Nothing,
-        Coverage::Partial => BaseContent::Stored(until_unchanged(|| target.read(&part)).await?),
+        Coverage::Array | Coverage::Partial => BaseContent::Stored(until_unchanged(|| target.read(&part)).await?),
     };
     let patches = stream::iter(waiting).map(|waiting| waiting.fetch(target));
     let patches = patches.buffered(FETCH_CONCURRENCY).try_collect().await?;

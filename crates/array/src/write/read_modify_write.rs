@@ -47,13 +47,24 @@ pub(crate) enum RewriteError {
     OverBudget,
 }
 
-/// The limits of a chunk that can be read.
+/// A stored chunk that cannot be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undecodable {
+    /// It is an error, since elements of it are needed.
+    Error,
+    /// It counts as missing, since the patches have all of its elements that are within the array.
+    Missing,
+}
+
+/// The limits of a chunk that can be read, and what counts if the stored one cannot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RewriteLimits {
     /// The bytes of elements of variable length.
     pub(crate) budget: u64,
     /// The memory for decoding, in bytes.
     pub(crate) memory: u64,
+    /// What counts if the stored chunk cannot be decoded.
+    pub(crate) undecodable: Undecodable,
 }
 
 impl From<InternalError> for RewriteError {
@@ -84,9 +95,11 @@ pub(crate) fn rewrite(
         None => ChunkBase::Overwritten,
         Some(StoredContent::Nothing) => ChunkBase::Missing,
         Some(StoredContent::Decoded(elements)) => ChunkBase::Stored(elements),
-        Some(StoredContent::Encoded(bytes)) => {
-            ChunkBase::Stored(chain.decode(bytes, bounds.budget).map_err(RewriteError::Decode)?)
-        }
+        Some(StoredContent::Encoded(bytes)) => match (chain.decode(bytes, bounds.budget), bounds.undecodable) {
+            (Ok(elements), _) => ChunkBase::Stored(elements),
+            (Err(_), Undecodable::Missing) => ChunkBase::Missing,
+            (Err(error), Undecodable::Error) => return Err(RewriteError::Decode(error)),
+        },
     };
     let elements = assemble(array, base, &patches)?;
     // The source elements are not needed during encoding.
@@ -113,17 +126,22 @@ fn rewrite_shard(
     bounds: RewriteLimits,
 ) -> Result<Option<Bytes>, RewriteError> {
     let before = match before {
-        StoredContent::Encoded(bytes) => {
-            let index = read_index(sharding, &bytes).map_err(RewriteError::Decode)?;
-            Some((bytes, index))
-        }
+        StoredContent::Encoded(bytes) => match (read_index(sharding, &bytes), bounds.undecodable) {
+            (Ok(index), _) => Some((bytes, index)),
+            (Err(_), Undecodable::Missing) => None,
+            (Err(error), Undecodable::Error) => return Err(RewriteError::Decode(error)),
+        },
         StoredContent::Nothing | StoredContent::Decoded(_) => None,
     };
     let before = before.as_ref().map(|(bytes, index)| (bytes, index));
     let mut changed = BTreeMap::new();
     for (position, patches) in inner_patches(sharding, shape, patches)? {
         let inner = match before {
-            Some((bytes, index)) => inner_chunk(bytes, index, position).map_err(RewriteError::Decode)?,
+            Some((bytes, index)) => match (inner_chunk(bytes, index, position), bounds.undecodable) {
+                (Ok(inner), _) => inner,
+                (Err(_), Undecodable::Missing) => StoredContent::Nothing,
+                (Err(error), Undecodable::Error) => return Err(RewriteError::Decode(error)),
+            },
             None => StoredContent::Nothing,
         };
         changed.insert(position, rewrite(sharding.inner_chain(), inner, patches, empty, bounds)?);

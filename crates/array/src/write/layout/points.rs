@@ -40,7 +40,7 @@ impl ChunkedRegion {
             let Some(bounds) = axes.map(|(grid, &index)| grid.chunk_bounds(index)).collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            pieces.push(piece(points, numbers, (&bounds, edges), chunks.len() as u64));
+            pieces.push(piece(points, numbers, (&bounds, edges, &model.shape), chunks.len() as u64));
             chunks
                 .push((index.to_vec(), bounds.iter().map(|bounds| bounds.end.saturating_sub(bounds.start)).collect()));
         }
@@ -54,11 +54,14 @@ impl ChunkedRegion {
 fn piece(
     points: &Points,
     numbers: &[usize],
-    (bounds, edges): (&[Range<u64>], EdgePolicy<'_>),
+    (bounds, edges, shape): (&[Range<u64>], EdgePolicy<'_>, &[u64]),
     chunk: u64,
 ) -> CoveredPiece {
-    let within =
-        bounds.iter().enumerate().map(|(axis, bounds)| bounds.end.min(edges.extent(axis)).saturating_sub(bounds.start));
+    let elements_within = |edges: EdgePolicy<'_>| {
+        let within =
+            |(axis, bounds): (usize, &Range<u64>)| bounds.end.min(edges.extent(axis)).saturating_sub(bounds.start);
+        bounds.iter().enumerate().map(within).fold(1, u64::saturating_mul)
+    };
     let extent = bounds.iter().map(|bounds| bounds.end.saturating_sub(bounds.start)).fold(1, u64::saturating_mul);
     let index = |number: usize| {
         let start = number.saturating_mul(points.rank);
@@ -70,5 +73,5 @@ fn piece(
     pairs.dedup_by_key(|pair| pair.0);
     pairs.sort_unstable_by_key(|pair| pair.1);
     let piece = ChunkDimProjection { chunk, extent, indexer: DimIndexer::Listed(pairs) };
-    CoveredPiece { piece, within: within.fold(1, u64::saturating_mul) }
+    CoveredPiece { piece, within: elements_within(edges), in_array: elements_within(EdgePolicy::Clip(shape)) }
 }

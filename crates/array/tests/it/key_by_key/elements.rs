@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use zarrd_array::{NodeError, WriteError};
+use zarrd_array::{ArrayError, NodeError, WriteError};
 use zarrd_operations::NodeRejection;
 use zarrd_store::{Conditions, Guarantees, StoreError};
 
@@ -58,6 +58,62 @@ async fn write_that_fails_in_the_middle_says_so_and_can_be_repeated() {
     engine.store.before_change("a/c/0", Event::Fail);
     let failed = engine.write("0:2", vec![8; 2]).await;
     assert!(matches!(failed, Err(WriteError::Store(StoreError::OutOfSpace))), "nothing was changed: {failed:?}");
+}
+
+/// An array of bytes in chunks of four with these codecs, full of ones.
+async fn encoded_array(len: u64, codecs: serde_json::Value) -> Engine {
+    let engine = Engine::new(BUCKET);
+    let mut document = array(len);
+    document["codecs"] = codecs;
+    engine.create("/a", &document).await.unwrap();
+    engine.write("", vec![1; usize::try_from(len).unwrap()]).await.unwrap();
+    engine
+}
+
+fn gzip() -> serde_json::Value {
+    json!([{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}])
+}
+
+/// Inner chunks of two elements.
+fn shards() -> serde_json::Value {
+    json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": gzip(),
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}])
+}
+
+#[tokio::test]
+async fn corrupt_edge_chunk_is_repaired_by_writing_all_of_it() {
+    for codecs in [json!([{"name": "bytes"}]), gzip(), shards()] {
+        let engine = encoded_array(6, codecs.clone()).await;
+        for damage in ["x".to_owned(), "damage".repeat(100)] {
+            engine.store.put("a/c/1", damage).await;
+            let failed = engine.write("4:5", vec![7]).await.unwrap_err();
+            assert!(matches!(failed, WriteError::Array(ArrayError::Chunk { .. })), "{codecs}: {failed:?}");
+            engine.write("4:6", vec![7, 8]).await.unwrap();
+            assert_eq!(engine.read().await, [1, 1, 1, 1, 7, 8], "{codecs}");
+            engine.store.put("a/c/1", "damaged again").await;
+            engine.write_points(&[5, 4], vec![3, 2]).await.unwrap();
+            assert_eq!(engine.read().await, [1, 1, 1, 1, 2, 3], "{codecs}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn repair_of_an_inner_chunk_keeps_what_is_outside_of_the_array() {
+    let engine = encoded_array(8, shards()).await;
+    let document = |len: u64| json!({"codecs": shards(), "shape": [len]});
+    let set_len = async |len: u64| {
+        let mut changed = array(len);
+        changed.as_object_mut().unwrap().extend(document(len).as_object().unwrap().clone());
+        engine.store.put("a/zarr.json", changed.to_string()).await;
+    };
+    // As during an append, whose document is not written yet.
+    set_len(6).await;
+    let mut shard = engine.store.value("a/c/1").await.unwrap();
+    shard[..4].fill(0);
+    engine.store.put("a/c/1", shard).await;
+    engine.write("4:6", vec![7, 8]).await.unwrap();
+    set_len(8).await;
+    assert_eq!(engine.read().await, [1, 1, 1, 1, 7, 8, 1, 1]);
 }
 
 #[tokio::test]
