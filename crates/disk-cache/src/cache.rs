@@ -5,7 +5,7 @@ use std::{
     path::Path,
     pin::pin,
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -15,7 +15,6 @@ use foyer::{
     HybridCache, HybridCacheBuilder, HybridCachePolicy, HybridCacheProperties, InvalidRatioPicker, Load,
     PsyncIoEngineConfig, RecoverMode, Spawner, Store,
 };
-use parking_lot::Mutex;
 use tokio::{
     runtime,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -29,6 +28,7 @@ use crate::{
     directory::Directory,
     entry::{EntryKey, EntryValue, FirstPiece, OVERHEAD, Settled, Waiting},
     error::OpenError,
+    pause::Pause,
 };
 
 /// The minimum number of blocks: one that is written, one that is made free, and some that are read.
@@ -56,9 +56,6 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 /// The number of these times that a piece waits while others are written.
 const MAX_WAITS: usize = 4;
 
-/// The time for which no piece waits for space in the queue after one was left out.
-const PAUSE: Duration = Duration::from_secs(60);
-
 /// The time in which what waits is written when the cache is closed.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
 
@@ -82,9 +79,9 @@ pub struct DiskCache {
     counters: Arc<Counters>,
     /// A permit for each page in the queue.
     waiting: Arc<Semaphore>,
-    /// The end of the time in which no piece waits.
-    paused: Mutex<Option<Instant>>,
+    writes_paused: Pause,
     reads: Semaphore,
+    reads_paused: Pause,
     settled: mpsc::UnboundedSender<Settled>,
     options: Options,
     _directory: Directory,
@@ -127,8 +124,9 @@ impl DiskCache {
             engine,
             counters,
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
-            paused: Mutex::default(),
+            writes_paused: Pause::default(),
             reads: Semaphore::new(MAX_READS),
+            reads_paused: Pause::default(),
             settled,
             options,
             _directory: directory,
@@ -159,8 +157,7 @@ impl DiskCache {
 
     /// Waits for space in the queue; `None` if there is none in time.
     async fn space(&self, pages: u32) -> Option<OwnedSemaphorePermit> {
-        let is_paused = self.paused.lock().is_some_and(|end| Instant::now() < end);
-        if is_paused {
+        if !self.writes_paused.admits() {
             return Arc::clone(&self.waiting).try_acquire_many_owned(pages).ok();
         }
         let mut permit = pin!(Arc::clone(&self.waiting).acquire_many_owned(pages));
@@ -168,12 +165,15 @@ impl DiskCache {
             let written = self.counters.written.load(Relaxed);
             match timeout(MAX_WAIT, &mut permit).await {
                 // The semaphore is never closed.
-                Ok(permit) => return permit.ok(),
+                Ok(permit) => {
+                    self.writes_paused.end();
+                    return permit.ok();
+                }
                 Err(_) if self.counters.written.load(Relaxed) == written => break,
                 Err(_) => {}
             }
         }
-        *self.paused.lock() = Instant::now().checked_add(PAUSE);
+        self.writes_paused.start();
         None
     }
 
@@ -181,6 +181,26 @@ impl DiskCache {
         if failures.record() {
             tracing::warn!(%error, "the disk cache failed; what it does not have is read from the store (this line is logged once a minute)");
         }
+    }
+
+    /// The bytes of a piece, if they are read in time. After one was not, none is read for a minute, since each would take as
+    /// long.
+    async fn load_in_time(&self, piece: &PieceId) -> Option<Bytes> {
+        let Ok(permit) = timeout(MAX_WAIT, self.reads.acquire()).await else {
+            self.report(&self.counters.failures, &"the disk is slower than the store");
+            return None;
+        };
+        // The semaphore is never closed.
+        let _permit = permit.ok()?;
+        if !self.reads_paused.admits() {
+            return None;
+        }
+        let Ok(bytes) = timeout(MAX_WAIT, self.load(piece)).await else {
+            self.reads_paused.start();
+            self.report(&self.counters.failures, &"the disk does not answer");
+            return None;
+        };
+        bytes
     }
 
     /// The bytes of a piece, if its entry is whole.
@@ -191,7 +211,10 @@ impl DiskCache {
             return None;
         }
         let bytes = match storage.load(&key).await {
-            Ok(Load::Entry { value, .. }) => value.checked(id),
+            Ok(Load::Entry { value, .. }) => {
+                self.reads_paused.end();
+                value.checked(id)
+            }
             Ok(Load::Piece { piece, .. }) => piece.value().checked(id),
             // The piece of another version has the same hash. The engine forgets an entry that is damaged.
             Ok(Load::Miss) if storage.may_contains(&key) => return None,
@@ -220,16 +243,7 @@ impl PieceCache for DiskCache {
     }
 
     async fn get(&self, piece: &PieceId) -> Option<Bytes> {
-        let load = async {
-            // The semaphore is never closed.
-            let _permit = self.reads.acquire().await.ok()?;
-            self.load(piece).await
-        };
-        let Ok(bytes) = timeout(MAX_WAIT, load).await else {
-            self.report(&self.counters.failures, &"the disk is slower than the store");
-            return None;
-        };
-        let bytes = bytes?;
+        let bytes = self.load_in_time(piece).await?;
         self.counters.hits.fetch_add(1, Relaxed);
         self.counters.read_bytes.fetch_add(bytes.len() as u64, Relaxed);
         Some(bytes)

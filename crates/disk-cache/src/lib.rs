@@ -30,7 +30,8 @@
 //! # Errors
 //!
 //! A directory that cannot be used is an [`OpenError`]. Afterwards nothing fails: what cannot be read is not in the cache,
-//! and what cannot be written is left out. Both are counted, and logged once a minute at most.
+//! and what cannot be written is left out. Both are counted, and logged once a minute at most. A disk that does not answer
+//! within three seconds is left alone for a minute, and then asked for one piece.
 //!
 //! # Memory and threads
 //!
@@ -46,6 +47,7 @@
 //! | `entry` | keys and values as the blocks have them, with their checksum |
 //! | `directory` | the directory: its lock, what is in it, and the space of the blocks |
 //! | `counters` | what is counted, and logged at most once a minute |
+//! | `pause` | the time for which a disk that did not answer is left alone |
 //! | `error` | why a cache cannot be opened |
 
 mod cache;
@@ -53,6 +55,7 @@ mod counters;
 mod directory;
 mod entry;
 mod error;
+mod pause;
 
 pub use self::{
     cache::{DiskCache, Options},

@@ -8,6 +8,7 @@ use http::header::{ETAG, LAST_MODIFIED, RANGE};
 use zarrd_tests::{
     distant_bucket::DistantBucket,
     server::{Launch, Server},
+    shim::shim,
 };
 
 /// The number of chunks of the array, and the bytes of each: more than a piece.
@@ -119,6 +120,72 @@ async fn answers_are_those_without_the_cache() {
             }
         }
     }
+}
+
+/// A launch whose cache is on a disk that fails or hangs while the file `state` in the directory says so; `None` without a C
+/// compiler.
+fn on_a_bad_disk(bucket: &DistantBucket, dir: &Path) -> Option<Launch> {
+    let library = shim("failing_disk", dir)?;
+    let cache = dir.canonicalize().unwrap().join("cache");
+    let launch = launch(bucket, "s3://bucket", &cache).env("LD_PRELOAD", library);
+    Some(launch.env("FAILING_DISK_ROOT", cache).env("FAILING_DISK", dir.join("state")))
+}
+
+/// Reads the array, compares its elements, and returns the bytes that the bucket has sent for it.
+async fn pass(server: &Server, bucket: &DistantBucket, elements: &[u8]) -> u64 {
+    let before = bucket.sent();
+    let (status, body) = server.answer("/array/a?format=raw").await;
+    assert!(status.is_success() && body == elements, "{status}");
+    bucket.sent() - before
+}
+
+#[tokio::test]
+async fn what_a_failing_disk_cannot_read_comes_from_the_bucket() {
+    let elements = elements();
+    let (bucket, dir) = (DistantBucket::start(objects(&elements), Duration::ZERO), tempfile::tempdir().unwrap());
+    let Some(launch) = on_a_bad_disk(&bucket, dir.path()) else { return };
+    let (server, state) = (launch.start(), dir.path().join("state"));
+    pass(&server, &bucket, &elements).await;
+    written(&server, 2 * CHUNKS as u64).await;
+    assert_eq!(pass(&server, &bucket, &elements).await, 0);
+    fs::write(&state, "fail").unwrap();
+    for _ in 0..2 {
+        assert!(pass(&server, &bucket, &elements).await > 0);
+    }
+    assert!(metric(&server, "failures_total").await > 0);
+    fs::remove_file(&state).unwrap();
+    pass(&server, &bucket, &elements).await;
+    // It works again as soon as the disk does.
+    let again = async {
+        while pass(&server, &bucket, &elements).await > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), again).await.expect("the pieces are cached again");
+    server.stop();
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_is_waited_for_once() {
+    let elements = elements();
+    let (bucket, dir) = (DistantBucket::start(objects(&elements), Duration::ZERO), tempfile::tempdir().unwrap());
+    let Some(launch) = on_a_bad_disk(&bucket, dir.path()) else { return };
+    let (server, state) = (launch.start(), dir.path().join("state"));
+    pass(&server, &bucket, &elements).await;
+    written(&server, 2 * CHUNKS as u64).await;
+    fs::write(&state, "hang").unwrap();
+    pass(&server, &bucket, &elements).await;
+    server.wait_for_log("the disk does not answer");
+    let counts = async || [metric(&server, "failures_total").await, metric(&server, "misses_total").await];
+    let [failures, misses] = counts().await;
+    for _ in 0..3 {
+        pass(&server, &bucket, &elements).await;
+    }
+    let [later_failures, later_misses] = counts().await;
+    // A piece that is missed may be left out again, which is a failure. It is not read in vain as well.
+    assert!(later_misses > misses && later_failures - failures <= later_misses - misses);
+    fs::remove_file(&state).unwrap();
+    server.stop();
 }
 
 #[test]

@@ -128,7 +128,8 @@ struct Schedule {
 impl Schedule {
     /// An empty schedule of at most this many items.
     fn new(most: usize) -> Self {
-        Self { items: Mutex::default(), most: most.max(1) }
+        // Most reads have one job.
+        Self { items: Mutex::new(VecDeque::with_capacity(1)), most: most.max(1) }
     }
 
     /// Adds an item as soon as there is room.
