@@ -18,7 +18,7 @@ use super::{
 use crate::{context::Context, error::ArrayError, node::resolved::ResolvedArray, retry::MAX_ATTEMPTS};
 
 /// The name of the claim below its array.
-const CLAIM: &str = ".zarrd/append";
+pub(super) const CLAIM: &str = ".zarrd/append";
 
 /// The time after which a claim is renewed.
 const RENEWAL: Duration = Duration::from_secs(2 * 60);

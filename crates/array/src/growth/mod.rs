@@ -9,11 +9,14 @@
 //! takes a claim over changes the array's document first, by a newline at its end, so that the last step of the former
 //! holder fails in any case.
 //!
+//! Whoever creates an array with elements holds the same claim meanwhile, or two servers would write over each other's chunks.
+//!
 //! The claim is next to the document, and not at the top of the store, since servers open one bucket at different prefixes, or
 //! mount it. Services erase without conditions, so a claim that is not needed any more is not erased there: its record says
 //! that it is free, and the next append swaps it.
 
 pub(crate) mod claim;
 pub(crate) mod clock;
+pub(crate) mod creation;
 pub(crate) mod outcome;
 mod record;

@@ -39,8 +39,13 @@ pub(super) struct Found {
 impl Record {
     /// The record of a new change of an array.
     pub(super) fn new(resolved: &ResolvedArray) -> Self {
+        Self::of_creation().renewed(Some(resolved))
+    }
+
+    /// The record of a creation, which starts from no array.
+    pub(super) fn of_creation() -> Self {
         let holder = format!("{}{}", RunId::random(), RunId::random());
-        Self { holder, renewals: 0, shape: Vec::new(), version: String::new(), is_free: false }.renewed(Some(resolved))
+        Self { holder, renewals: 0, shape: Vec::new(), version: String::new(), is_free: false }
     }
 
     /// The same record once more, of a change that starts from an array.

@@ -13,8 +13,10 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
+    growth::creation::{CreationClaim, claim_key},
     locks::path::Scope,
     metadata::{
+        copy_update::ConsolidatedUpdate,
         error::{NodeError, too_many_conflicts},
         keyed_commit,
         model::{NodeModel, read_model},
@@ -99,6 +101,7 @@ impl ArrayCreation {
                 return Err(WriteError::ShapeChanged { path: self.path.clone() });
             }
             let consolidated = change_set.consolidated();
+            let claim_key = claim_key(&plan.top, self.model())?;
             let mut documents = change_set.stage(&**self.context.writes()?).await.map_err(WriteError::from)?;
             documents.extend(existing.iter().flat_map(unchanged));
             let own = existing.unwrap_or(plan.top.own);
@@ -106,7 +109,7 @@ impl ArrayCreation {
             let batch = Batch { documents, chunks: chunks.changes.clone() };
             let fence = self.context.array_locks.lock_shared([self.path.relative().as_bytes()]).await;
             let committed = match is_keyed {
-                true => keyed_commit::apply_tree(&self.context, batch, consolidated.as_ref()).await,
+                true => Box::pin(self.apply_by_key(claim_key, batch, consolidated.as_ref())).await,
                 false => shared_commit::commit(&self.context, batch.into_changes(), consolidated.as_ref()).await,
             };
             drop(fence);
@@ -120,6 +123,26 @@ impl ArrayCreation {
             }
         }
         Err(too_many_conflicts(&self.path).into())
+    }
+
+    /// Creates the array where keys change one by one, under its claim if other servers change them too.
+    async fn apply_by_key(
+        &self,
+        claim_key: Key,
+        mut batch: Batch,
+        consolidated: Option<&Arc<ConsolidatedUpdate>>,
+    ) -> Result<Vec<ChangeOutcome>, StoreError> {
+        if !self.context.needs_claim(&self.path) {
+            return keyed_commit::apply_tree(&self.context, batch, consolidated).await;
+        }
+        let claim = CreationClaim::acquire(&self.context, &self.path, claim_key).await?;
+        let created = async {
+            claim.check_empty(&mut batch.documents).await?;
+            keyed_commit::apply_tree(&self.context, batch, consolidated).await
+        };
+        let created = created.await;
+        claim.settle(&created).await;
+        created
     }
 
     /// Encodes and stages all chunks; returns them with the memory that they take until the commit.

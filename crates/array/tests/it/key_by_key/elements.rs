@@ -1,12 +1,15 @@
 //! Writes of elements.
 
+use std::{sync::Arc, time::Duration};
+
 use proptest::prelude::*;
 use serde_json::json;
+use tokio::time::timeout;
 use zarrd_array::{ArrayError, NodeError, WriteError};
 use zarrd_operations::NodeRejection;
 use zarrd_store::{Conditions, Guarantees, StoreError};
 
-use super::fake_store::{BUCKET, Engine, Event, FOLDER, array};
+use super::fake_store::{BUCKET, Engine, Event, FOLDER, Pause, array};
 
 #[tokio::test]
 async fn region_is_written() {
@@ -78,6 +81,45 @@ fn gzip() -> serde_json::Value {
 fn shards() -> serde_json::Value {
     json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": gzip(),
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}])
+}
+
+/// Two servers create an array with elements; the first waits before a change of a key.
+#[tokio::test]
+async fn of_two_creations_with_elements_one_stores_chunks() {
+    for key in ["a/.zarrd/append", "a/c/1", "a/c/2", "a/zarr.json"] {
+        let one = Engine::new(BUCKET);
+        let two = Engine::over(one.store.clone(), BUCKET);
+        let pause = Arc::new(Pause::default());
+        one.store.before_change(key, Event::Pause(pause.clone()));
+        // Chunks of the fill value are not stored, so that these two store different ones.
+        let (ones, twos) = ([0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], [2, 2, 2, 2, 0, 0, 0, 0, 2, 2, 2, 2]);
+        let is_first = key != "a/.zarrd/append";
+        let (first, second) = tokio::join!(one.create_with(ones.to_vec()), async {
+            let reached = timeout(Duration::from_secs(20), pause.reached.notified());
+            reached.await.expect("the first creation changes the key");
+            let second = two.create_with(twos.to_vec()).await;
+            pause.resume.notify_one();
+            second
+        });
+        let found = two.read().await;
+        assert_eq!((first.is_ok(), second.is_ok()), (is_first, !is_first), "{key}: {first:?} {second:?}");
+        assert_eq!(found, if is_first { ones } else { twos }, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn creation_that_fails_frees_its_claim() {
+    let engine = Engine::new(BUCKET);
+    engine.store.put("a/other", "of another program").await;
+    assert!(engine.create_with(vec![1; 8]).await.is_err());
+    engine.erase("/a").await.unwrap();
+    engine.store.before_change("a/c/1", Event::Fail);
+    assert!(engine.create_with(vec![1; 8]).await.is_err());
+    engine.erase("/a").await.unwrap();
+    engine.create_with(vec![3; 8]).await.unwrap();
+    assert_eq!(engine.read().await, [3; 8]);
+    engine.append(vec![4]).await.unwrap();
+    assert_eq!(engine.read().await, [3, 3, 3, 3, 3, 3, 3, 3, 4]);
 }
 
 #[tokio::test]

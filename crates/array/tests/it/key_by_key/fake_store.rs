@@ -256,6 +256,13 @@ impl Engine {
         self.nodes.create(&path(at), zom, &CreateOptions { dialect, ..CreateOptions::default() }).await
     }
 
+    /// Creates `/a`, an array of one dimension in chunks of four, with its elements.
+    pub(crate) async fn create_with(&self, values: Vec<u8>) -> Result<WriteReport, WriteError> {
+        let zom = Arc::new(Zom::parse(array(values.len() as u64).to_string()).unwrap());
+        let creation = self.nodes.create_array(&path("/a"), zom, &CreateOptions::default()).await?;
+        creation.execute(elements(values)).await
+    }
+
     pub(crate) async fn write(&self, select: &str, values: Vec<u8>) -> Result<WriteReport, WriteError> {
         let selection = Selection::parse(select).unwrap();
         let write = self.arrays.write(&path("/a"), None, &selection, Precondition::none()).await?;
