@@ -3,8 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use zarrd_meta::Dialect;
-use zarrd_store::{BackendErrorKind, Conditions, Key, Precondition, RunId, StoreError, WriteableStore, not_before};
+use zarrd_meta::{ArrayModel, Dialect, NodePath};
+use zarrd_store::{
+    BackendErrorKind, Conditions, Key, Precondition, Prefix, RunId, StoreError, WriteableStore, not_before,
+};
 
 use crate::{context::Context, error::ArrayError, node::resolved::ResolvedArray};
 
@@ -82,8 +84,19 @@ impl<'c> StoreClock<'c> {
 /// A key of this server below an array.
 pub(crate) fn key_below(resolved: &ResolvedArray, name: &str) -> Result<Key, ArrayError> {
     let (model, path) = (resolved.array.model(), resolved.array.path());
-    let text = match (model.dialect, &resolved.hierarchy) {
-        (Dialect::Draft, Some(hierarchy)) => format!("{}{}{name}", hierarchy.prefix.as_str(), model.chunk_prefix),
+    let root = resolved.hierarchy.as_ref().map(|hierarchy| &hierarchy.prefix);
+    key_of(model, path, root, name)
+}
+
+/// A key of this server below an array of this model, in a hierarchy of the draft with this prefix.
+pub(super) fn key_of(
+    model: &ArrayModel,
+    path: &NodePath,
+    root: Option<&Prefix>,
+    name: &str,
+) -> Result<Key, ArrayError> {
+    let text = match (model.dialect, root) {
+        (Dialect::Draft, Some(root)) => format!("{}{}{name}", root.as_str(), model.chunk_prefix),
         _ => format!("{}{name}", path.key_prefix()),
     };
     Key::parse(&text).map_err(|_| ArrayError::ChunkKey { path: path.clone() })

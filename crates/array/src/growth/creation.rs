@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use zarrd_meta::{ArrayModel, Dialect, NodePath};
+use zarrd_meta::{ArrayModel, NodePath};
 use zarrd_store::{Change, Key, PageRequest, Precondition, StoreError, Version, not_before};
 
 use super::{
     claim::CLAIM,
+    clock::key_of,
     outcome::MayBeUnknown,
     record::{Found, Record},
 };
@@ -73,10 +74,5 @@ impl CreationClaim {
 
 /// The key of the claim of an array that a declaration has at its top.
 pub(crate) fn claim_key(top: &NodeTree, model: &ArrayModel) -> Result<Key, ArrayError> {
-    let prefix = top.key_prefix()?;
-    let text = match model.dialect {
-        Dialect::Draft => format!("{}{}{CLAIM}", prefix.as_str(), model.chunk_prefix),
-        _ => format!("{}{CLAIM}", prefix.as_str()),
-    };
-    Key::parse(&text).map_err(|_| ArrayError::ChunkKey { path: top.path.clone() })
+    key_of(model, &top.path, top.root.as_ref().map(|root| &root.prefix), CLAIM)
 }

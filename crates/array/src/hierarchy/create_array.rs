@@ -101,7 +101,7 @@ impl ArrayCreation {
                 return Err(WriteError::ShapeChanged { path: self.path.clone() });
             }
             let consolidated = change_set.consolidated();
-            let claim_key = claim_key(&plan.top, self.model())?;
+            let claim = self.context.needs_claim(&self.path).then(|| claim_key(&plan.top, self.model())).transpose()?;
             let mut documents = change_set.stage(&**self.context.writes()?).await.map_err(WriteError::from)?;
             documents.extend(existing.iter().flat_map(unchanged));
             let own = existing.unwrap_or(plan.top.own);
@@ -109,7 +109,7 @@ impl ArrayCreation {
             let batch = Batch { documents, chunks: chunks.changes.clone() };
             let fence = self.context.array_locks.lock_shared([self.path.relative().as_bytes()]).await;
             let committed = match is_keyed {
-                true => Box::pin(self.apply_by_key(claim_key, batch, consolidated.as_ref())).await,
+                true => Box::pin(self.apply_by_key(claim, batch, consolidated.as_ref())).await,
                 false => shared_commit::commit(&self.context, batch.into_changes(), consolidated.as_ref()).await,
             };
             drop(fence);
@@ -125,17 +125,15 @@ impl ArrayCreation {
         Err(too_many_conflicts(&self.path).into())
     }
 
-    /// Creates the array where keys change one by one, under its claim if other servers change them too.
+    /// Creates the array where keys change one by one, under the claim with this key if other servers change them too.
     async fn apply_by_key(
         &self,
-        claim_key: Key,
+        claim: Option<Key>,
         mut batch: Batch,
         consolidated: Option<&Arc<ConsolidatedUpdate>>,
     ) -> Result<Vec<ChangeOutcome>, StoreError> {
-        if !self.context.needs_claim(&self.path) {
-            return keyed_commit::apply_tree(&self.context, batch, consolidated).await;
-        }
-        let claim = CreationClaim::acquire(&self.context, &self.path, claim_key).await?;
+        let Some(key) = claim else { return keyed_commit::apply_tree(&self.context, batch, consolidated).await };
+        let claim = CreationClaim::acquire(&self.context, &self.path, key).await?;
         let created = async {
             claim.check_empty(&mut batch.documents).await?;
             keyed_commit::apply_tree(&self.context, batch, consolidated).await

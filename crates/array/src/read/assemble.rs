@@ -104,7 +104,8 @@ struct Assembly {
     next_segment: usize,
 }
 
-/// What an assembly can do after it has advanced.
+/// The state of an assembly that has advanced.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// It may start more jobs, after it has returned a segment that is full.
     MayStartMore,
@@ -118,8 +119,8 @@ enum Scheduled {
     Job(Job, Arc<dyn ElementSink>),
 }
 
-/// What the scheduler of an assembly has found and the assembly has not taken. The assembly polls the scheduler whenever it has
-/// taken something, so neither wakes the other: a task that wakes itself moves to another thread.
+/// The items that the scheduler of an assembly has found, and that the assembly has not taken. The assembly polls the scheduler
+/// whenever it has taken one, so neither wakes the other: a task that wakes itself moves to another thread.
 struct Schedule {
     items: Mutex<VecDeque<Scheduled>>,
     most: usize,
@@ -185,32 +186,32 @@ impl Assembly {
 
     async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
         poll_fn(|cx| {
-            let mut rounds = ROUNDS_IN_A_POLL;
-            // Jobs advance before a segment is returned, so that none is idle while a slab is being sent.
-            while let Progress::MayStartMore = self.advance(cx)? {
+            for _ in 0..ROUNDS_IN_A_POLL {
+                // Jobs advance before a segment is returned, so that none is idle while a slab is being sent.
+                let progress = self.advance(cx)?;
                 if let Some(piece) = self.take_full_segment()? {
                     return Poll::Ready(Ok(Some(piece)));
                 }
-                rounds = rounds.saturating_sub(1);
-                if rounds == 0 {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
+                if progress == Progress::Waits {
+                    return self.waits_or_ends();
                 }
             }
-            if let Some(piece) = self.take_full_segment()? {
-                return Poll::Ready(Ok(Some(piece)));
-            }
-            if self.is_scheduling() || !self.jobs.is_empty() {
-                return Poll::Pending;
-            }
-            // If a slab were still open, some element was never written.
-            Poll::Ready(if self.open_slabs.is_empty() {
-                Ok(None)
-            } else {
-                Err(self.source.scatter_error(ScatterError::Internal))
-            })
+            cx.waker().wake_by_ref();
+            Poll::Pending
         })
         .await
+    }
+
+    /// Pending while there are jobs, or may be some later; else the end.
+    fn waits_or_ends(&self) -> Poll<Result<Option<Elements>, ArrayError>> {
+        if self.is_scheduling() || !self.jobs.is_empty() {
+            return Poll::Pending;
+        }
+        // If a slab were still open, some element was never written.
+        Poll::Ready(match self.open_slabs.is_empty() {
+            true => Ok(None),
+            false => Err(self.source.scatter_error(ScatterError::Internal)),
+        })
     }
 
     /// True if there is a job to start, or may be one later.

@@ -84,7 +84,7 @@ pub(crate) struct Stored {
     /// The key that has a value; the first if none has.
     key: Key,
     content: StoredContent,
-    /// What counts if the content cannot be decoded.
+    /// The treatment of content that cannot be decoded.
     undecodable: Undecodable,
 }
 

@@ -56,14 +56,14 @@ pub(crate) enum Undecodable {
     Missing,
 }
 
-/// The limits of a chunk that can be read, and what counts if the stored one cannot.
+/// The limits of a chunk that can be read, and the treatment of a stored one that cannot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RewriteLimits {
     /// The bytes of elements of variable length.
     pub(crate) budget: u64,
     /// The memory for decoding, in bytes.
     pub(crate) memory: u64,
-    /// What counts if the stored chunk cannot be decoded.
+    /// The treatment of a stored chunk that cannot be decoded.
     pub(crate) undecodable: Undecodable,
 }
 

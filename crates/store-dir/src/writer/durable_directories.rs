@@ -23,7 +23,7 @@ pub(crate) struct DurableDirectories(Mutex<Durable>);
 #[derive(Debug, Default)]
 struct Durable {
     directories: HashMap<String, DirectoryId>,
-    /// How often this process made or removed a directory, by the hash of its path. Empty until it does.
+    /// The number of times that this process made or removed a directory, by the hash of its path. Empty until it does.
     changes: Vec<u64>,
     hasher: RandomState,
 }

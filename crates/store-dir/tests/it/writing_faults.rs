@@ -207,8 +207,8 @@ async fn assert_leftovers_are_swept(dir: &Path) {
     }
 }
 
-#[tokio::test]
-async fn every_directory_that_gained_a_name_is_made_durable_before_a_set_returns() {
+/// A store, and the number of times that it makes the names in a directory durable.
+async fn counting_syncs() -> (Fixture, Arc<AtomicUsize>) {
     let syncs = Arc::new(AtomicUsize::new(0));
     let count = syncs.clone();
     let hook = move |call: &Call| {
@@ -216,6 +216,12 @@ async fn every_directory_that_gained_a_name_is_made_durable_before_a_set_returns
         None
     };
     let fixture = Fixture::with(writing().faults(Faults::default().on_call(hook))).await;
+    (fixture, syncs)
+}
+
+#[tokio::test]
+async fn every_directory_that_gained_a_name_is_made_durable_before_a_set_returns() {
+    let (fixture, syncs) = counting_syncs().await;
     for (at, expected) in [("a/b/c/0", 4), ("a/b/c/0", 1), ("a/b/c/1", 1), ("a/b/d/1", 2), ("x", 1)] {
         let before = syncs.load(Ordering::SeqCst);
         set(&fixture.store, at, "value").await.unwrap();
@@ -228,13 +234,7 @@ async fn every_directory_that_gained_a_name_is_made_durable_before_a_set_returns
 
 #[tokio::test]
 async fn directories_of_other_programs_are_made_durable_before_a_set_returns() {
-    let syncs = Arc::new(AtomicUsize::new(0));
-    let count = syncs.clone();
-    let hook = move |call: &Call| {
-        count.fetch_add(usize::from(*call == Call::SyncDirectory), Ordering::SeqCst);
-        None
-    };
-    let fixture = Fixture::with(writing().faults(Faults::default().on_call(hook))).await;
+    let (fixture, syncs) = counting_syncs().await;
     let path = |at: &str| fixture.dir.path().join(at);
     fs::create_dir_all(path("a/b/c")).unwrap();
     for (at, expected) in [("a/b/c/0", 4), ("a/b/c/1", 1), ("a/b/2", 1)] {
@@ -242,7 +242,7 @@ async fn directories_of_other_programs_are_made_durable_before_a_set_returns() {
         set(&fixture.store, at, "value").await.unwrap();
         assert_eq!(syncs.load(Ordering::SeqCst) - before, expected, "{at}");
     }
-    // The directory of a path that was made again is another one. Times of creation are those of the kernel's ticks.
+    // The directory of a path that was made again is another one, once the kernel's clock has ticked.
     tokio::time::sleep(Duration::from_millis(20)).await;
     fs::remove_dir_all(path("a/b/c")).unwrap();
     fs::create_dir(path("a/b/c")).unwrap();
