@@ -6,7 +6,7 @@ mod rebuilt;
 mod redb_pages;
 mod sled_pages;
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use self::pages::IndexPages;
 pub(crate) use self::{index_state::IndexState, pages::read_part, rebuilt::RebuiltIndex};
@@ -21,6 +21,15 @@ pub(crate) fn read_state(dir: &Path, kind: IndexKind, store_id: u64) -> IndexSta
 /// is proven to be the state after one commit group.
 pub(crate) fn rebuild(dir: &Path, kind: IndexKind, store_id: u64) -> Option<RebuiltIndex> {
     RebuiltIndex::of(scan(dir, kind), store_id)
+}
+
+/// True if the pages of the index in a directory agree with their checksums. Reads all of them, unless the index's library
+/// compares checksums itself.
+pub(crate) fn is_whole(dir: &Path, kind: IndexKind) -> io::Result<bool> {
+    match kind {
+        IndexKind::Sled => Ok(true),
+        IndexKind::Redb => redb_pages::is_whole(&dir.join(kind.main_file())),
+    }
 }
 
 fn scan(dir: &Path, kind: IndexKind) -> IndexPages {

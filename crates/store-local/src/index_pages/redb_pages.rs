@@ -4,6 +4,9 @@
 //! a checksum which was reached from the newest commit is the current one, whatever else is damaged. Where no such path is
 //! left, all pages of the file are searched for entries.
 //!
+//! redb does not compare checksums when it reads a page. A change below a damaged branch copies pages to where they do not
+//! belong, with valid checksums, so keys are compared with what the branches above say too.
+//!
 //! ```text
 //! super-header, one page: magic, geometry, two commit slots of 128 bytes at 64 and 192
 //! slot:   version u8, has root u8, …, root at 8: page u64, checksum u128, length u64; transaction at 104: u64;
@@ -14,7 +17,7 @@
 //!
 //! Numbers are little-endian, and checksums are those of XXH3-128 up to the end of the last value or key.
 
-use std::{collections::HashSet, fs::File, path::Path};
+use std::{collections::HashSet, fs::File, io, path::Path};
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
@@ -72,9 +75,7 @@ pub(super) fn scan(path: &Path) -> IndexPages {
             return IndexPages { lost: vec![LostRange::all(format!("index: {error}"))], ..IndexPages::default() };
         }
     };
-    let header = read_part(&file, 0, to_usize(PAGE)).bytes;
-    let geometry = Geometry::of(&header);
-    let mut scan = Scan { file: &file, geometry, visited: HashSet::new(), found: IndexPages::default() };
+    let (mut scan, header) = Scan::new(&file);
     match scan.table(&header) {
         Some(Some(root)) => scan.visit_entries(root),
         // The table is empty.
@@ -85,6 +86,26 @@ pub(super) fn scan(path: &Path) -> IndexPages {
         scan.search_all();
     }
     scan.found
+}
+
+/// True if each page of the index agrees with its checksum, and has keys that belong there. Reads all of them.
+pub(super) fn is_whole(path: &Path) -> io::Result<bool> {
+    let file = regular_file::open(path)?;
+    let (mut scan, header) = Scan::new(&file);
+    let Some(root) = scan.table(&header) else { return Ok(false) };
+    let mut waiting: Vec<Visit> = root.map(Visit::root).into_iter().collect();
+    while let Some(Visit { page, bounds }) = waiting.pop() {
+        let sound = scan.bytes(page).filter(|bytes| agrees(bytes, page) && is_within(bytes, &bounds));
+        let Some(bytes) = sound else { return Ok(false) };
+        push_children(&bytes, &bounds, &mut waiting);
+    }
+    Ok(true)
+}
+
+impl Visit {
+    fn root(page: PageRef) -> Self {
+        Self { page, bounds: (Bytes::new(), None) }
+    }
 }
 
 impl Geometry {
@@ -128,7 +149,14 @@ fn slot(header: &[u8], at: usize) -> Option<(u64, Option<PageRef>)> {
     Some((u64_at(&bytes, 104)?, root))
 }
 
-impl Scan<'_> {
+impl<'f> Scan<'f> {
+    /// The scan of a file, and the header of that.
+    fn new(file: &'f File) -> (Self, Vec<u8>) {
+        let header = read_part(file, 0, to_usize(PAGE)).bytes;
+        let geometry = Geometry::of(&header);
+        (Self { file, geometry, visited: HashSet::new(), found: IndexPages::default() }, header)
+    }
+
     /// The root of the index's table: `None` if it cannot be found, `Some(None)` if the table is empty.
     fn table(&mut self, header: &[u8]) -> Option<Option<PageRef>> {
         let newest = SLOTS.into_iter().filter_map(|at| slot(header, at)).max_by_key(|(transaction, _)| *transaction);
@@ -154,7 +182,7 @@ impl Scan<'_> {
 
     /// Visits all pages below the root of the table.
     fn visit_entries(&mut self, root: PageRef) {
-        let mut waiting = vec![Visit { page: root, bounds: (Bytes::new(), None) }];
+        let mut waiting = vec![Visit::root(root)];
         while let Some(Visit { page, bounds }) = waiting.pop() {
             let Some((offset, len)) = self.geometry.place(page.number) else {
                 self.lose(bounds, "a page out of the file");
@@ -165,6 +193,7 @@ impl Scan<'_> {
                 continue;
             }
             match self.verified(page) {
+                Some(bytes) if !is_within(&bytes, &bounds) => self.visit_damaged(&bytes, bounds, offset, &mut waiting),
                 Some(bytes) if bytes.first() == Some(&BRANCH) => push_children(&bytes, &bounds, &mut waiting),
                 Some(bytes) => self.take_entries(&bytes, true),
                 None => {
@@ -191,19 +220,18 @@ impl Scan<'_> {
 
     /// The bytes of a page if they agree with its checksum, perhaps after a repair.
     fn verified(&self, page: PageRef) -> Option<Vec<u8>> {
+        let mut bytes = self.bytes(page)?;
+        let is_valid = |bytes: &[u8]| agrees(bytes, page);
+        (is_valid(&bytes) || repair_bit(&mut bytes, usize::MAX, is_valid)).then_some(bytes)
+    }
+
+    /// The bytes of a page, if it is within the file.
+    fn bytes(&self, page: PageRef) -> Option<Vec<u8>> {
         let (offset, len) = self.geometry.place(page.number)?;
         // A damaged parent may name anything.
         let file_len = self.file.metadata().ok()?.len();
-        if offset.checked_add(len as u64)? > file_len {
-            return None;
-        }
-        let mut bytes = read_part(self.file, offset, len).bytes;
-        let is_valid = |bytes: &[u8]| {
-            checked_end(bytes)
-                .and_then(|end| bytes.get(..end))
-                .is_some_and(|checked| xxh3_128(checked) == page.checksum)
-        };
-        (is_valid(&bytes) || repair_bit(&mut bytes, usize::MAX, is_valid)).then_some(bytes)
+        let is_in_file = offset.checked_add(len as u64)? <= file_len;
+        is_in_file.then(|| read_part(self.file, offset, len).bytes)
     }
 
     fn take_entries(&mut self, bytes: &[u8], current: bool) {
@@ -250,6 +278,23 @@ fn push_children(bytes: &[u8], (from, to): &Bounds, waiting: &mut Vec<Visit>) {
         waiting.push(Visit { page, bounds: (first, end) });
         first = next.unwrap_or_default();
     }
+}
+
+/// True if the bytes of a page agree with its checksum.
+fn agrees(bytes: &[u8], page: PageRef) -> bool {
+    let checked = checked_end(bytes).and_then(|end| bytes.get(..end));
+    checked.is_some_and(|checked| xxh3_128(checked) == page.checksum)
+}
+
+/// True if a page has keys in order, all within bounds.
+fn is_within(bytes: &[u8], (from, to): &Bounds) -> bool {
+    let keys: Vec<&[u8]> = match bytes.first() {
+        Some(&BRANCH) => children(bytes).into_iter().filter_map(|(_, last)| last).collect(),
+        _ => leaf_entries(bytes).into_iter().map(|(key, _)| key).collect(),
+    };
+    let is_after_first = keys.first().is_none_or(|first| *first >= &**from);
+    let is_before_last = keys.last().is_none_or(|last| to.as_deref().is_none_or(|to| *last < to));
+    is_after_first && is_before_last && keys.is_sorted_by(|one, next| one < next)
 }
 
 /// The end of what the checksum of a page covers.
@@ -327,4 +372,71 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 fn u128_at(bytes: &[u8], at: usize) -> Option<u128> {
     Some(u128::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use super::*;
+    use crate::index::{IndexKind, IndexOptions};
+
+    fn options() -> IndexOptions {
+        IndexOptions { kind: IndexKind::Redb, cache_bytes: 1 << 20, segment_bytes: 1 << 20 }
+    }
+
+    fn apply(dir: &Path, batch: Vec<(Bytes, Option<Bytes>)>) {
+        let index = options().open(dir).unwrap();
+        index.apply(batch).unwrap();
+        index.sync().unwrap();
+    }
+
+    /// The offsets of the leaves of the current tree, in the order of their keys.
+    fn leaves(file: &Path) -> Vec<usize> {
+        let opened = File::open(file).unwrap();
+        let (mut scan, header) = Scan::new(&opened);
+        let root = scan.table(&header).unwrap().unwrap();
+        let bytes = scan.bytes(root).unwrap();
+        assert_eq!(bytes[0], BRANCH);
+        children(&bytes).into_iter().map(|(leaf, _)| scan.geometry.place(leaf.number).unwrap().0 as usize).collect()
+    }
+
+    #[test]
+    fn what_is_outside_of_lost_ranges_is_exact_after_changes_below_swapped_pages() {
+        let original = tempfile::tempdir().unwrap();
+        let entry = |number: u32| (Bytes::from(format!("lab/{number:04}")), Bytes::from(vec![7; 50]));
+        let entries: BTreeMap<Bytes, Bytes> = (0..900).map(|number| entry(number * 2)).collect();
+        apply(original.path(), entries.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect());
+        let file = original.path().join("index.redb");
+        assert!(is_whole(&file).unwrap());
+        let (bytes, leaves) = (fs::read(&file).unwrap(), leaves(&file));
+        let mut exact = 0;
+        for (one, other) in [(2, 5), (2, 3), (3, 2), (1, 7), (6, 4)] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("index.redb");
+            let mut swapped = bytes.clone();
+            (0..4096).for_each(|at| swapped.swap(leaves[one] + at, leaves[other] + at));
+            fs::write(&file, swapped).unwrap();
+            assert!(!is_whole(&file).unwrap());
+            // Changed pages are copied with what they seem to have, and get new checksums.
+            let first = (100 * one) as u32;
+            let set = (first..first + 80).step_by(7).map(|number| entry(number * 2 + 1));
+            let removed = (first + 20..first + 90).step_by(3).map(|number| entry(number * 2).0);
+            let mut expected = entries.clone();
+            expected.extend(set.clone());
+            removed.clone().for_each(|key| drop(expected.remove(&key)));
+            let set = set.map(|(key, value)| (key, Some(value)));
+            apply(dir.path(), set.chain(removed.map(|key| (key, None))).collect());
+            assert!(!is_whole(&file).unwrap());
+            let mut found = scan(&file);
+            let lost = std::mem::take(&mut found.lost);
+            let is_outside = |key: &Bytes| !lost.iter().any(|range| range.contains(key));
+            let current = found.entries.into_iter().filter(|entry| entry.current && is_outside(&entry.key));
+            let current: BTreeMap<Bytes, Bytes> = current.map(|entry| (entry.key, entry.value)).collect();
+            expected.retain(|key, _| is_outside(key));
+            assert_eq!(current, expected, "{one} {other}");
+            exact += current.len();
+        }
+        assert!(exact > 0, "all is lost");
+    }
 }

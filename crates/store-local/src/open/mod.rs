@@ -230,7 +230,7 @@ impl FoundIndex<'_> {
         // Files are changed from here on.
         clean_shutdown::remove(paths)?;
         identity.write_copy(paths);
-        match open_index(paths, &generations.dir(), options) {
+        match open_index_after(clean, paths, &generations.dir(), options) {
             Err(error) if rebuild::is_damaged_index(paths, &error) => {
                 rebuild::replace_index(paths, identity, generations, replayed, options, error)?;
                 open_index(paths, &generations.dir(), options)
@@ -261,6 +261,21 @@ fn open_index(paths: &Paths, dir: &Path, options: IndexOptions) -> Result<Opened
         Ok(OpenedIndex { index, meta, sweeps, damage })
     };
     open().map_err(|error| index_open_error(paths, error))
+}
+
+/// Opens the index of a store that was left in a certain way. After a crash its pages are checked before any change is
+/// applied: a change below a damaged page would give new checksums to what is not current.
+fn open_index_after(
+    clean: CleanShutdown,
+    paths: &Paths,
+    dir: &Path,
+    options: IndexOptions,
+) -> Result<OpenedIndex, OpenError> {
+    let opened = open_index(paths, dir, options)?;
+    // The index's library has taken back a commit that was not complete.
+    let is_whole = clean != CleanShutdown::Absent
+        || index_pages::is_whole(dir, options.kind).map_err(OpenError::io("read", dir))?;
+    if is_whole { Ok(opened) } else { Err(OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch)) }
 }
 
 /// Rejects an index and a log with a gap between them.

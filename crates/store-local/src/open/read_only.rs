@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::{
     Identity, OpenedIndex, check_entries, check_index_is_free, check_is_last_state, check_kind,
-    check_log_matches_index, format_1, incomplete, index_options, log_key, open_index,
+    check_log_matches_index, format_1, incomplete, index_options, log_key, open_index, open_index_after,
     rebuild::{copy_index, is_damaged_index},
     replayed::replay_read_only,
     sizes,
@@ -136,7 +136,7 @@ fn open_checked(
     options: IndexOptions,
     clean: CleanShutdown,
 ) -> Result<OpenedIndex, OpenError> {
-    let opened = open_index(paths, copy, options)?;
+    let opened = open_index_after(clean, paths, copy, options)?;
     check_log_matches_index(paths, replayed, &opened.meta)?;
     if clean == CleanShutdown::Disagrees {
         check_entries(paths, &*opened.index, &opened.meta, identity.id)?;

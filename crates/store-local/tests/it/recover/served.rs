@@ -366,3 +366,31 @@ async fn index_that_is_found_to_be_damaged_in_use_is_rebuilt() {
     assert!(served.wrong.is_empty() && !served.named.is_empty(), "{served:?}");
     replace_damaged(store, dir.path(), IndexKind::Redb, &served.named).await;
 }
+
+#[tokio::test]
+async fn swapped_pages_of_a_store_that_was_not_closed_are_found_before_a_change_is_applied() {
+    let sample = Sample::create(IndexKind::Redb, Ending::Dropped, 500).await;
+    let bytes = fs::read(sample.dir.path().join("index/index.redb")).unwrap();
+    let is_page = |page: &[u8]| matches!(page[0], 1 | 2);
+    let pages = bytes.chunks_exact(4096).enumerate().filter(|(_, page)| is_page(page));
+    let pages: Vec<u64> = pages.map(|(number, _)| number as u64 * 4096).collect();
+    let pairs = pages.iter().enumerate().flat_map(|(at, one)| pages[..at].iter().map(|other| [*one, *other]));
+    let every: usize = std::env::var("ZARRD_DAMAGES").map_or(40, |_| 1);
+    let (mut served_ones, mut refused) = (0, 0);
+    for offsets in pairs.step_by(every) {
+        let swapped = |dir: &Path| Damage::SwappedPages { file: dir.join("index/index.redb"), offsets };
+        let (dir, _) = damaged_copy(&sample, swapped);
+        match open(dir.path(), IndexKind::Redb).await {
+            Ok(store) => {
+                let served = served(&store, &sample.model).await;
+                assert!(served.wrong.is_empty(), "{offsets:?}: {:?}", served.wrong);
+                served_ones += 1;
+                drop(store);
+            }
+            Err(OpenError::Corrupt { .. } | OpenError::StaleIndex { .. }) => refused += 1,
+            Err(error) => panic!("{offsets:?}: {error:?}"),
+        }
+    }
+    println!("{} pages: {served_ones} served, {refused} refused", pages.len());
+    assert!(served_ones > refused);
+}
