@@ -1,19 +1,31 @@
 //! The executor of jobs.
 
-use std::{future::Future, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
+use std::{
+    convert::Infallible,
+    future::{Future, pending},
+    num::NonZeroUsize,
+    pin::pin,
+    sync::Arc,
+    thread::available_parallelism,
+};
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use futures::future::{Either, select};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot::{self, error::RecvError},
+    time::sleep,
+};
 use zarrd_store::WaitTimes;
 
 use crate::{
-    blocking,
     caller::{Caller, Usage},
     cost::Cost,
     limits::{BACKGROUND_NICER, THREAD_TIMEOUT, THREADS_FOR_SMALL_JOBS, THREADS_PER_CORE},
-    pool::{PartitionedPool, PoolPermit, Rejection, RequestSize},
+    pool::{PartitionedPool, Rejection, RequestSize},
     priority,
     request::leave,
     steps::current_step,
+    turn::{JobTurn, QueuedJob},
 };
 
 /// Runs jobs on behalf of a caller: at once, or in turn with other callers' jobs. Clones share the threads.
@@ -39,13 +51,6 @@ pub enum ExecutorError {
     ShuttingDown,
 }
 
-/// A thread for one job.
-#[derive(Debug)]
-pub struct JobThread {
-    permit: PoolPermit,
-    size: RequestSize,
-}
-
 impl Executor {
     /// An executor with threads of its own, for an unknown caller.
     pub fn new() -> Self {
@@ -68,20 +73,44 @@ impl Executor {
         cost: Cost,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ExecutorError> {
+        match self.run_unless(cost, pending::<Infallible>(), job).await? {
+            Either::Left(never) => match never {},
+            Either::Right(output) => Ok(output),
+        }
+    }
+
+    /// Runs a job like [`run`](Self::run), unless a future is ready before it starts.
+    pub async fn run_unless<T: Send + 'static, R>(
+        &self,
+        cost: Cost,
+        ready: impl Future<Output = R>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Either<R, T>, ExecutorError> {
         if cost.is_at_once() {
-            return Ok(job());
+            return Ok(Either::Right(job()));
         }
         if cost.moves_request() {
             leave().await;
         }
-        self.thread(cost).await?.run(job).await
-    }
-
-    /// Waits for a thread for a job that does not run at once.
-    pub async fn thread(&self, cost: Cost) -> Result<JobThread, ExecutorError> {
-        let size = cost.size();
-        let permit = self.threads.take(self.caller, 1, size, THREAD_TIMEOUT).await?;
-        Ok(JobThread { permit, size })
+        let (sender, mut output) = oneshot::channel();
+        let step = current_step();
+        let queued = QueuedJob::new((runtime(cost), cost.size()), move || step.in_scope(job), sender);
+        let turn = JobTurn::new(self.threads.clone(), self.caller, queued);
+        if turn.is_waiting() {
+            let (ready, timeout) = (pin!(ready), pin!(sleep(THREAD_TIMEOUT)));
+            match select(&mut output, select(ready, timeout)).await {
+                Either::Left((output, _)) => return completed(output),
+                Either::Right((ended, _)) if turn.give_up() => {
+                    return match ended {
+                        Either::Left((ready, _)) => Ok(Either::Left(ready)),
+                        Either::Right(_) => Err(self.threads.reason(self.caller).into()),
+                    };
+                }
+                // It has started.
+                Either::Right(_) => {}
+            }
+        }
+        completed(output.await)
     }
 
     /// Runs a future that keeps its worker busy: at once if it is short. Else it is run in place, in turn with the jobs of
@@ -118,21 +147,17 @@ impl Default for Executor {
     }
 }
 
-impl JobThread {
-    /// Runs the job, which continues if the future is dropped.
-    pub async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, ExecutorError> {
-        let Self { permit, size } = self;
-        let step = current_step();
-        let job = move || {
-            let (_permit, _step) = (permit, step.entered());
-            job()
-        };
-        let running = match size {
-            RequestSize::Small => blocking::spawn_blocking(job),
-            RequestSize::Large => priority::spawn_blocking(job),
-        };
-        running.await.map_err(|_| ExecutorError::ShuttingDown)
-    }
+/// The runtime whose threads run a job.
+fn runtime(cost: Cost) -> Handle {
+    let background = match cost.size() {
+        RequestSize::Small => None,
+        RequestSize::Large => priority::background().cloned(),
+    };
+    background.unwrap_or_else(Handle::current)
+}
+
+fn completed<R, T>(output: Result<T, RecvError>) -> Result<Either<R, T>, ExecutorError> {
+    output.map(Either::Right).map_err(|_| ExecutorError::ShuttingDown)
 }
 
 impl Cost {
@@ -177,7 +202,20 @@ impl From<Rejection> for ExecutorError {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{
+        sync::{
+            atomic::{AtomicUsize, Ordering::Relaxed},
+            mpsc,
+        },
+        thread::{self, ThreadId},
+        time::Duration,
+    };
+
+    use futures::{
+        FutureExt,
+        future::{join, join_all},
+    };
+    use tokio::task::JoinHandle;
 
     use super::*;
     use crate::{
@@ -195,6 +233,99 @@ mod tests {
         let job = |steps| executor.run(Cost::codec(steps), is_background);
         assert!(!job(SMALL_JOB_STEPS).await.unwrap());
         assert!(job(SMALL_JOB_STEPS + 1).await.unwrap());
+    }
+
+    /// An executor with one thread for large jobs.
+    fn one_thread() -> Executor {
+        Executor { threads: Arc::new(PartitionedPool::new(2, 1)), ..Executor::new() }
+    }
+
+    const LARGE: Cost = Cost::codec(SMALL_JOB_STEPS + 1);
+
+    /// A job that runs until it is told to end, and has started.
+    async fn blocked(executor: &Executor) -> (mpsc::Sender<()>, JoinHandle<Result<ThreadId, ExecutorError>>) {
+        let (end, ends) = mpsc::channel();
+        let (starts, started) = oneshot::channel();
+        let executor = executor.clone();
+        let job = move || (starts.send(()), ends.recv(), thread::current().id()).2;
+        let running = tokio::spawn(async move { executor.run(LARGE, job).await });
+        started.await.unwrap();
+        (end, running)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn thread_that_ends_a_job_runs_the_next_one() {
+        let executor = one_thread();
+        let (end, first) = blocked(&executor).await;
+        let threads = (0..8).map(|_| executor.run(LARGE, || thread::current().id()));
+        let mut threads = join_all(threads).boxed();
+        assert!((&mut threads).now_or_never().is_none());
+        end.send(()).unwrap();
+        let first = first.await.unwrap().unwrap();
+        assert!(threads.await.into_iter().all(|thread| thread.unwrap() == first));
+        assert_eq!(executor.usage(), Usage { total: 2, taken: 0, waiting: 0 });
+        assert_eq!(executor.waits().totals().count, 8);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_that_panics_lets_the_next_one_run() {
+        let executor = one_thread();
+        let (end, first) = blocked(&executor).await;
+        let panics = executor.run(LARGE, || panic!("on purpose"));
+        let mut rest = join(panics, executor.run(LARGE, || 3)).boxed();
+        assert!((&mut rest).now_or_never().is_none());
+        end.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        assert_eq!(rest.await, (Err::<(), _>(ExecutorError::ShuttingDown), Ok(3)));
+        assert_eq!(executor.usage().taken, 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_that_waits_is_given_up_when_its_future_is_dropped_or_another_is_ready() {
+        let executor = one_thread();
+        let (end, first) = blocked(&executor).await;
+        let ran = Arc::new(AtomicUsize::new(0));
+        let job = || {
+            let ran = ran.clone();
+            move || ran.fetch_add(1, Relaxed)
+        };
+        let mut dropped = executor.run(LARGE, job()).boxed();
+        assert!((&mut dropped).now_or_never().is_none());
+        let (ready, becomes_ready) = oneshot::channel();
+        let mut other = executor.run_unless(LARGE, becomes_ready, job()).boxed();
+        assert!((&mut other).now_or_never().is_none());
+        assert_eq!(executor.usage().waiting, 2);
+        drop(dropped);
+        ready.send("ready").unwrap();
+        assert!(matches!(other.await, Ok(Either::Left(Ok("ready")))));
+        assert_eq!(executor.usage().waiting, 0);
+        end.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        assert_eq!(executor.run(LARGE, job()).await, Ok(0));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_that_has_started_ends_whatever_is_ready() {
+        let executor = one_thread();
+        let (end, first) = blocked(&executor).await;
+        let (starts, started) = oneshot::channel();
+        let job = move || (starts.send(()), thread::sleep(Duration::from_millis(50)), 7).2;
+        let mut second = executor.run_unless(LARGE, started, job).boxed();
+        assert!((&mut second).now_or_never().is_none(), "it waits for a thread");
+        end.send(()).unwrap();
+        assert!(matches!(second.await, Ok(Either::Right(7))));
+        assert!(first.await.unwrap().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn job_without_a_thread_for_too_long_fails() {
+        let executor = one_thread();
+        let permit = executor.threads.take(executor.caller, 1, RequestSize::Large, THREAD_TIMEOUT).await.unwrap();
+        let other = executor.for_caller(Caller::new(7));
+        assert_eq!(executor.run(LARGE, || ()).await, Err(ExecutorError::ShareExhausted));
+        assert_eq!(other.run(LARGE, || ()).await, Err(ExecutorError::Busy));
+        drop(permit);
+        assert_eq!(other.run(LARGE, || 5).await, Ok(5));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,8 @@
 //! [`limits`] says for each kind up to which amount it runs at once, on the thread that asks; it is the only place that has
 //! such limits. Beyond them a job takes a turn:
 //!
-//! - **Threads** are shared caller by caller ([`pool`]): two for each processor, and one that is reserved for small jobs.
+//! - **Threads** are shared caller by caller ([`pool`]): two for each processor, and one that is reserved for small jobs. A
+//!   thread that ends a job runs the one that gets its place.
 //! - **Priorities** are those of runtimes ([`priority`]): normal, crowd, background. A job of more than
 //!   [`SMALL_JOB_STEPS`](limits::SMALL_JOB_STEPS) runs in the background. Some kinds of work take their request along, and
 //!   requests can [leave](crate::leave()) by themselves; what a request starts afterwards starts there.
@@ -29,11 +30,12 @@ pub mod pool;
 pub mod priority;
 mod request;
 mod steps;
+mod turn;
 
 pub use blocking::{run_blocking, spawn_blocking};
 pub use caller::{Caller, Usage};
 pub use cost::Cost;
-pub use executor::{Executor, ExecutorError, JobThread, run_in_place};
+pub use executor::{Executor, ExecutorError, run_in_place};
 pub use limits::Work;
 pub use priority::{crowd_runtime, lower_priority};
 pub use request::{ConnectedClient, leave, leave_crowd, run_request, run_short};

@@ -11,7 +11,10 @@ use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 use zarrd_store::WaitTimes;
 
-use super::caller::{Caller, Usage};
+use super::{
+    caller::{Caller, Usage},
+    turn::QueuedJob,
+};
 
 /// A pool of a countable resource. Clones are the same pool.
 #[derive(Clone, Debug)]
@@ -85,7 +88,14 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     amount: u64,
-    grant: oneshot::Sender<PoolPermit>,
+    grant: Grant,
+}
+
+/// The recipient of a permit.
+#[derive(Debug)]
+enum Grant {
+    Future(oneshot::Sender<PoolPermit>),
+    Job(Arc<QueuedJob>),
 }
 
 /// True if the first request of a queue can be granted.
@@ -124,7 +134,7 @@ impl Pool {
             return Ok(portion);
         }
         let (grant, granted) = oneshot::channel();
-        self.0.lock().enqueue(caller, Waiter { amount, grant });
+        self.0.lock().enqueue(caller, Waiter { amount, grant: Grant::Future(grant) });
         // However the wait ends, the next request has its turn.
         let _next = DispatchOnDrop(self);
         self.dispatch();
@@ -144,9 +154,18 @@ impl Pool {
                 state.grant(caller, amount);
                 (waiter, PoolPermit { pool: self.clone(), caller, amount })
             };
-            // A permit whose receiver is gone is dropped, which must happen outside the lock.
-            drop(waiter.grant.send(portion));
+            // A permit whose recipient is gone is dropped, which must happen outside the lock.
+            match waiter.grant {
+                Grant::Future(grant) => drop(grant.send(portion)),
+                Grant::Job(job) => job.start(portion),
+            }
         }
+    }
+
+    /// Starts a job as soon as there is a permit for it.
+    fn enqueue(&self, caller: Caller, job: Arc<QueuedJob>) {
+        self.0.lock().enqueue(caller, Waiter { amount: 1, grant: Grant::Job(job) });
+        self.dispatch();
     }
 
     fn usage(&self) -> Usage {
@@ -205,7 +224,7 @@ impl State {
 
     fn remove_cancelled(&mut self) {
         for queue in self.queues.values_mut() {
-            while queue.front().is_some_and(|waiter| waiter.grant.is_closed()) {
+            while queue.front().is_some_and(|waiter| waiter.grant.is_gone()) {
                 queue.pop_front();
             }
         }
@@ -241,7 +260,7 @@ impl State {
     }
 
     fn usage(&self) -> Usage {
-        let waiting = |queue: &VecDeque<Waiter>| queue.iter().filter(|waiter| !waiter.grant.is_closed()).count() as u64;
+        let waiting = |queue: &VecDeque<Waiter>| queue.iter().filter(|waiter| !waiter.grant.is_gone()).count() as u64;
         Usage {
             total: self.capacity,
             taken: self.capacity.saturating_sub(self.free),
@@ -262,6 +281,16 @@ impl State {
             if *taken == 0 {
                 self.taken.remove(&caller);
             }
+        }
+    }
+}
+
+impl Grant {
+    /// True if nothing waits for the permit any more.
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Future(grant) => grant.is_closed(),
+            Self::Job(job) => !job.is_waiting(),
         }
     }
 }
@@ -334,6 +363,24 @@ impl PartitionedPool {
         }
     }
 
+    /// Starts a job as soon as there is a permit for it, in whichever part has one first if it is small.
+    pub(crate) fn start(&self, caller: Caller, class: RequestSize, job: &Arc<QueuedJob>) {
+        if let Ok(permit) = self.try_take(caller, 1, class, Priority::Last) {
+            return job.start(permit);
+        }
+        job.wait(self.waits.start());
+        self.main.enqueue(caller, job.clone());
+        if class == RequestSize::Small {
+            self.small.enqueue(caller, job.clone());
+        }
+    }
+
+    /// Grants requests as long as there is enough, after one has left its queue.
+    pub(crate) fn dispatch(&self) {
+        self.main.dispatch();
+        self.small.dispatch();
+    }
+
     /// The times of waits.
     pub fn waits(&self) -> &Arc<WaitTimes> {
         &self.waits
@@ -375,7 +422,8 @@ impl PartitionedPool {
         }
     }
 
-    fn reason(&self, caller: Caller) -> Rejection {
+    /// The reason why a request of a caller is not granted.
+    pub(crate) fn reason(&self, caller: Caller) -> Rejection {
         self.main.0.lock().reason(caller)
     }
 

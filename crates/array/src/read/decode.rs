@@ -76,34 +76,66 @@ async fn decode_once(
     // It may have been decoded before the interest began.
     if let Some(elements) = leaf.cached(&source, &part) {
         source.metrics.cached();
-        return write(source, sink, leaf, elements).await;
+        return write(source, sink, leaf.into(), elements).await;
     }
     let cost = Cost::codec(leaf.decode_work());
     let nicer = cost.nicer();
-    let encoded = match fetch_once(&source, (&part, opened), &interest, nicer).await? {
+    let mut encoded = match fetch_once(&source, (&part, opened), &interest, nicer).await? {
         Fetched::Encoded(encoded) => encoded,
-        Fetched::Decoded(elements) => return write_shared(source, sink, (&part, leaf), elements).await,
+        Fetched::Decoded(elements) => return write_shared(source, sink, (&part, leaf.into()), elements).await,
     };
+    let (part, leaf) = (Arc::new(part), Arc::new(leaf));
     loop {
-        let shared = match interest.ended(nicer).await {
-            Some(elements) => Some(elements),
-            None => match unless_decoded(&interest, source.context.executor().thread(cost)).await {
-                Either::Left(elements) => Some(elements),
-                Either::Right(thread) => {
-                    let thread = thread?;
-                    match interest.decode_step(nicer) {
-                        DecodeStep::Decoded(elements) => Some(elements),
-                        DecodeStep::Running => None,
-                        DecodeStep::Decode(turn) => {
-                            let decode = move || decode_turn(&source, &*sink, (&part, &leaf), encoded, turn);
-                            return thread.run(decode).await?;
-                        }
-                    }
-                }
-            },
-        };
-        if let Some(elements) = shared {
+        if let Some(elements) = interest.ended(nicer).await {
             return write_shared(source, sink, (&part, leaf), elements).await;
+        }
+        let own = OwnDecode {
+            source: source.clone(),
+            sink: sink.clone(),
+            part: part.clone(),
+            leaf: leaf.clone(),
+            interest: interest.clone(),
+            nicer,
+        };
+        let job = move || own.run(encoded);
+        match source.context.executor().run_unless(cost, interest.decoded(), job).await? {
+            Either::Left(elements) | Either::Right(OwnDecodeEnd::Decoded(elements)) => {
+                return write_shared(source, sink, (&part, leaf), elements).await;
+            }
+            Either::Right(OwnDecodeEnd::Running(unused)) => encoded = unused,
+            Either::Right(OwnDecodeEnd::Written(written)) => return written,
+        }
+    }
+}
+
+/// A chunk that is fetched, and decoded on a thread unless another read does that.
+struct OwnDecode {
+    source: Arc<ReadContext>,
+    sink: Arc<dyn ElementSink>,
+    part: Arc<EncodedChunk>,
+    leaf: Arc<DecodeUnit>,
+    interest: Arc<Interest>,
+    nicer: i32,
+}
+
+enum OwnDecodeEnd {
+    /// It was decoded and written, or failed.
+    Written(Result<(), ArrayError>),
+    /// Another read has decoded it.
+    Decoded(Elements),
+    /// Another read decodes it. The encoded chunk is still needed if that fails.
+    Running(Bytes),
+}
+
+impl OwnDecode {
+    fn run(self, encoded: Bytes) -> OwnDecodeEnd {
+        let Self { source, sink, part, leaf, interest, nicer } = self;
+        match interest.decode_step(nicer) {
+            DecodeStep::Decoded(elements) => OwnDecodeEnd::Decoded(elements),
+            DecodeStep::Running => OwnDecodeEnd::Running(encoded),
+            DecodeStep::Decode(turn) => {
+                OwnDecodeEnd::Written(decode_turn(&source, &*sink, (&part, &leaf), encoded, turn))
+            }
         }
     }
 }
@@ -185,7 +217,7 @@ fn cache(source: &ReadContext, (part, leaf): (&EncodedChunk, &DecodeUnit), eleme
 async fn write_shared(
     source: Arc<ReadContext>,
     sink: Arc<dyn ElementSink>,
-    (part, leaf): (&EncodedChunk, DecodeUnit),
+    (part, leaf): (&EncodedChunk, Arc<DecodeUnit>),
     elements: Elements,
 ) -> Result<(), ArrayError> {
     source.metrics.shared();
@@ -200,7 +232,7 @@ async fn write_shared(
 async fn write(
     source: Arc<ReadContext>,
     sink: Arc<dyn ElementSink>,
-    leaf: DecodeUnit,
+    leaf: Arc<DecodeUnit>,
     elements: Elements,
 ) -> Result<(), ArrayError> {
     let cost = Cost::of(Work::Copy, sink.write_work(&source, &leaf.selection));
@@ -238,7 +270,7 @@ async fn decode_cached(
         work.context.run(cost, decode).await?
     });
     let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::ShuttingDown) };
-    write(source, sink, leaf, elements).await
+    write(source, sink, leaf.into(), elements).await
 }
 
 /// Decodes all units of a range, except those that other reads decode at the moment, which it writes last.
