@@ -38,8 +38,8 @@ const FILE: u8 = 2;
 const WITH_ATTRIBUTES: u8 = 128;
 /// The length of the fields before an entry's key, in bytes.
 const ENTRY_HEADER: u64 = 15;
-/// The memory of an entry in addition to its key, in bytes.
-const ENTRY_OVERHEAD: u64 = 120;
+/// The memory of an entry in addition to its key, in bytes, with its place in the index of a memtable.
+const ENTRY_OVERHEAD: u64 = 152;
 
 /// One change of a bulk commit.
 #[derive(Clone, Debug)]
@@ -273,12 +273,6 @@ impl BulkCommit {
         let entries = &self.prepared.entries;
         let value = entries.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok()?;
         Some((value, entries.get(value)?))
-    }
-
-    /// The first key at or after `from`.
-    pub(crate) fn next_key(&self, from: &str) -> Option<&Key> {
-        let value = self.prepared.entries.partition_point(|entry| entry.key.as_str() < from);
-        self.prepared.entries.get(value).map(|entry| &entry.key)
     }
 
     /// The record that the commit assigns to a key. Reads the file if the value is small.

@@ -12,10 +12,10 @@ use std::{
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockUpgradableReadGuard};
 use zarrd_store::{IntentId, Key, Prefix};
 
-use super::erased::ErasedPrefixes;
+use super::{bulk_index::BulkIndex, erased::ErasedPrefixes};
 use crate::log::{BulkCommit, Operation};
 
 /// The changes of some commit groups, each with its number, so that a reader sees those up to its own.
@@ -38,7 +38,7 @@ pub(crate) struct Memtable {
 #[derive(Default)]
 struct Ranges {
     erased: ErasedPrefixes,
-    bulk: Vec<Arc<BulkCommit>>,
+    bulk: BulkIndex,
 }
 
 /// A change of an intent: its record, or `None` if it was removed.
@@ -115,7 +115,10 @@ impl Memtable {
 
     fn insert_bulk(&self, bulk: Arc<BulkCommit>) {
         self.add_bytes(bulk.memory_bytes());
-        self.ranges.write().bulk.push(bulk);
+        // Readers do not wait while runs are merged.
+        let ranges = self.ranges.upgradable_read();
+        let merged = ranges.bulk.with(bulk);
+        RwLockUpgradableReadGuard::upgrade(ranges).bulk = merged;
         self.has_ranges.store(true, Ordering::Release);
     }
 
@@ -153,12 +156,7 @@ impl Memtable {
         }
         let ranges = self.ranges.read();
         let erased = ranges.erased.last_of(key, at).map(|number| Latest { number, change: LatestChange::Erased });
-        let bulk = ranges.bulk.iter().filter(|bulk| bulk.number() <= at).filter_map(|bulk| {
-            let (index, entry) = bulk.find(key)?;
-            let change =
-                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), index) } else { LatestChange::Erased };
-            Some(Latest { number: bulk.number_of(index), change })
-        });
+        let bulk = ranges.bulk.latest(key, at);
         found.into_iter().chain(erased).chain(bulk).max_by_key(|latest| latest.number)
     }
 
@@ -170,7 +168,7 @@ impl Memtable {
             return change;
         }
         let ranges = self.ranges.read();
-        let bulk = ranges.bulk.iter().filter_map(|bulk| bulk.next_key(from).map(|key| Arc::from(key.as_str())));
+        let bulk = ranges.bulk.next_key(from).map(|key| Arc::from(key.as_str()));
         change.into_iter().chain(bulk).min()
     }
 
@@ -207,7 +205,7 @@ impl Memtable {
 
     /// The bulk commits.
     pub(crate) fn bulk(&self) -> Vec<Arc<BulkCommit>> {
-        self.ranges.read().bulk.clone()
+        self.ranges.read().bulk.commits().to_vec()
     }
 
     /// The single changes of a key with their numbers, the latest first.

@@ -9,6 +9,7 @@
 //! freezing. A pass over more keys than can be looked up at a time holds off freezing instead
 //! ([`Views::hold_freezing`]).
 
+mod bulk_index;
 mod erased;
 mod iter;
 mod memtable;

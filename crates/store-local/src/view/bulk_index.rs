@@ -1,0 +1,209 @@
+//! The keys of bulk commits, in a few sorted runs.
+//!
+//! > A copy commits a thousand keys at a time. When a hundred of its commits wait for the index, a look-up searches seven runs
+//! > of keys instead of a hundred files.
+//!
+//! A new commit is a run, which is merged with the last one unless that is more than twice as long. So each run is more than
+//! twice as long as the next, and a key is moved a few times at most.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use zarrd_store::Key;
+
+use super::memtable::{Latest, LatestChange};
+use crate::log::BulkCommit;
+
+/// The keys of bulk commits. Clones share the runs.
+#[derive(Clone, Default)]
+pub(super) struct BulkIndex {
+    commits: Vec<Arc<BulkCommit>>,
+    /// Each with more than twice as many keys as the next.
+    runs: Vec<Arc<[Place]>>,
+}
+
+/// The place of a key in a bulk commit.
+#[derive(Clone)]
+struct Place {
+    key: Key,
+    commit: Arc<BulkCommit>,
+    /// Entries of a commit are counted by 32 bits in its frame.
+    index: u32,
+}
+
+impl BulkIndex {
+    /// The index with one more commit, which is newer than the others.
+    pub(super) fn with(&self, commit: Arc<BulkCommit>) -> Self {
+        let Self { mut commits, mut runs } = self.clone();
+        let place = |(key, index): (&Key, u32)| Place { key: key.clone(), commit: commit.clone(), index };
+        let mut run: Vec<Place> = commit.entries().iter().map(|entry| &entry.key).zip(0..).map(place).collect();
+        while let Some(last) = runs.pop_if(|last| last.len() / 2 <= run.len()) {
+            run = merged(&last, run);
+        }
+        runs.push(run.into());
+        commits.push(commit);
+        Self { commits, runs }
+    }
+
+    /// The last change of a key by a commit that is visible at `at`.
+    pub(super) fn latest(&self, key: &str, at: u64) -> Option<Latest> {
+        let found = self.runs.iter().filter_map(|run| {
+            let first = run.partition_point(|place| place.key.as_str() < key);
+            let mut of_key = run.get(first..)?.iter().take_while(|place| place.key.as_str() == key);
+            // The newest is the first.
+            of_key.find(|place| place.commit.number() <= at)
+        });
+        found.max_by_key(|place| place.number()).map(Place::latest)
+    }
+
+    /// The first key at or after `from`.
+    pub(super) fn next_key(&self, from: &str) -> Option<&Key> {
+        let next = self.runs.iter().filter_map(|run| {
+            let first = run.partition_point(|place| place.key.as_str() < from);
+            run.get(first).map(|place| &place.key)
+        });
+        next.min()
+    }
+
+    /// The commits, in their order.
+    pub(super) fn commits(&self) -> &[Arc<BulkCommit>] {
+        &self.commits
+    }
+}
+
+impl Place {
+    fn number(&self) -> u64 {
+        self.commit.number_of(self.index as usize)
+    }
+
+    fn latest(&self) -> Latest {
+        let index = self.index as usize;
+        let is_set = self.commit.entries().get(index).is_some_and(crate::log::BulkEntry::is_set);
+        let change = match is_set {
+            true => LatestChange::InBulk(Arc::clone(&self.commit), index),
+            false => LatestChange::Erased,
+        };
+        Latest { number: self.number(), change }
+    }
+
+    /// The order of a run: by key, and the newest change of a key first.
+    fn compare(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key).then_with(|| other.number().cmp(&self.number()))
+    }
+}
+
+fn merged(one: &[Place], other: Vec<Place>) -> Vec<Place> {
+    let mut merged = Vec::with_capacity(one.len().saturating_add(other.len()));
+    let (mut one, mut other) = (one.iter().peekable(), other.into_iter().peekable());
+    while let (Some(first), Some(second)) = (one.peek(), other.peek()) {
+        match first.compare(second) {
+            Ordering::Less => merged.extend(one.next().cloned()),
+            Ordering::Equal | Ordering::Greater => merged.extend(other.next()),
+        }
+    }
+    merged.extend(one.cloned());
+    merged.extend(other);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+    use zarrd_store::Attributes;
+
+    use super::*;
+    use crate::{
+        log::{BulkWriter, LogFiles},
+        log_key::LogKey,
+        record::Location,
+        space::Ballast,
+    };
+
+    /// Makes commits of small values, or of erased keys, each with the numbers after those before.
+    struct Commits {
+        _dir: TempDir,
+        files: Arc<LogFiles>,
+        number: u64,
+        id: u64,
+    }
+
+    impl Commits {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let ballast = Arc::new(Ballast::new(dir.path().join("ballast"), 0, 0));
+            let files = LogFiles::new(dir.path().to_owned(), 1 << 20, ballast, None, crate::SyncFault::default());
+            Self { _dir: dir, files, number: 0, id: 0 }
+        }
+
+        fn commit(&mut self, changes: &BTreeMap<String, bool>) -> Arc<BulkCommit> {
+            self.id += 1;
+            let key = LogKey::new(1, 2);
+            let mut writer = BulkWriter::create(&self.files, key, self.id, changes.len()).unwrap();
+            for (name, is_set) in changes {
+                let value = (Location::Inline(name.clone().into()), Attributes::NONE);
+                writer.push(&Key::parse(name).unwrap(), 1, is_set.then_some(&value)).unwrap();
+            }
+            let commit = Arc::new(writer.finish(&self.files).unwrap().with_number(self.number));
+            self.number = commit.number();
+            commit
+        }
+    }
+
+    fn shown(latest: Option<Latest>) -> Option<(u64, Option<u64>)> {
+        let latest = latest?;
+        Some(match latest.change {
+            LatestChange::InBulk(commit, index) => (latest.number, Some(commit.number_of(index))),
+            _ => (latest.number, None),
+        })
+    }
+
+    #[test]
+    fn many_commits_are_in_a_few_runs() {
+        let mut commits = Commits::new();
+        let mut index = BulkIndex::default();
+        for round in 0..300_u64 {
+            // A long one now and then, among short ones.
+            let keys = if round % 50 == 3 { 400 } else { 3 + round % 5 };
+            let changes = (0..keys).map(|key| (format!("{:x}/{key}", (round * 0x9E37_79B9) % 251), true)).collect();
+            index = index.with(commits.commit(&changes));
+            assert!(index.runs.windows(2).all(|runs| runs[0].len() / 2 > runs[1].len()));
+            assert!(index.runs.len() <= 12, "{round}: {}", index.runs.len());
+        }
+        let keys: usize = index.commits().iter().map(|commit| commit.entries().len()).sum();
+        assert_eq!(index.runs.iter().map(|run| run.len()).sum::<usize>(), keys);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Look-ups find what a search of all commits finds, at each number.
+        #[test]
+        fn look_ups_are_those_of_all_commits(
+            changes in prop::collection::vec(prop::collection::btree_map("[a-d]{1,2}", any::<bool>(), 1..8), 0..20)
+        ) {
+            let mut commits = Commits::new();
+            let mut index = BulkIndex::default();
+            for changes in &changes {
+                index = index.with(commits.commit(changes));
+            }
+            let all = index.commits().to_vec();
+            prop_assert_eq!(all.len(), changes.len());
+            for name in ["a", "ab", "b", "bc", "ca", "d", "dd", "e"] {
+                for at in 0..=commits.number {
+                    let visible = all.iter().rev().filter(|commit| commit.number() <= at);
+                    let expected = visible.filter_map(|commit| {
+                        let (place, entry) = commit.find(name)?;
+                        let number = commit.number_of(place);
+                        Some((number, entry.is_set().then_some(number)))
+                    }).next();
+                    prop_assert_eq!(shown(index.latest(name, at)), expected, "{} {}", name, at);
+                }
+                let keys = changes.iter().flat_map(BTreeMap::keys);
+                let expected = keys.filter(|key| key.as_str() >= name).min();
+                prop_assert_eq!(index.next_key(name).map(Key::as_str), expected.map(String::as_str));
+            }
+        }
+    }
+}
