@@ -242,7 +242,7 @@ mod tests {
 
     const LARGE: Cost = Cost::codec(SMALL_JOB_STEPS + 1);
 
-    /// A job that runs until it is told to end, and has started.
+    /// A job that runs until `end` is sent to, and has started.
     async fn blocked(executor: &Executor) -> (mpsc::Sender<()>, JoinHandle<Result<ThreadId, ExecutorError>>) {
         let (end, ends) = mpsc::channel();
         let (starts, started) = oneshot::channel();

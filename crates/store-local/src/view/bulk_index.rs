@@ -178,9 +178,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Look-ups find what a search of all commits finds, at each number.
+        /// The index finds what a search of all commits finds, at each number.
         #[test]
-        fn look_ups_are_those_of_all_commits(
+        fn it_finds_what_a_search_of_all_commits_finds(
             changes in prop::collection::vec(prop::collection::btree_map("[a-d]{1,2}", any::<bool>(), 1..8), 0..20)
         ) {
             let mut commits = Commits::new();
