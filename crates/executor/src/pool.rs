@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -9,16 +10,25 @@ use std::{
 use futures::{FutureExt, future::select_ok};
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
-use zarrd_store::WaitTimes;
+use zarrd_store::{Wait, WaitTimes};
 
-use super::{
-    caller::{Caller, Usage},
-    turn::QueuedJob,
-};
+use super::caller::{Caller, Usage};
 
 /// A pool of a countable resource. Clones are the same pool.
 #[derive(Clone, Debug)]
 pub struct Pool(Arc<Mutex<State>>);
+
+/// A job that starts with a permit.
+pub(crate) trait PermitJob: fmt::Debug + Send + Sync {
+    /// Records the wait for the permit, which ends when the job starts.
+    fn wait(&self, wait: Wait);
+
+    /// True unless the job has started or was given up.
+    fn is_waiting(&self) -> bool;
+
+    /// Starts the job. Releases the permit if it has started or was given up.
+    fn start(&self, permit: PoolPermit);
+}
 
 /// A pool with a part that is reserved for small requests.
 #[derive(Debug)]
@@ -95,7 +105,7 @@ struct Waiter {
 #[derive(Debug)]
 enum Grant {
     Future(oneshot::Sender<PoolPermit>),
-    Job(Arc<QueuedJob>),
+    Job(Arc<dyn PermitJob>),
 }
 
 /// True if the first request of a queue can be granted.
@@ -163,7 +173,7 @@ impl Pool {
     }
 
     /// Starts a job as soon as there is a permit for it.
-    fn enqueue(&self, caller: Caller, job: Arc<QueuedJob>) {
+    fn enqueue(&self, caller: Caller, job: Arc<dyn PermitJob>) {
         self.0.lock().enqueue(caller, Waiter { amount: 1, grant: Grant::Job(job) });
         self.dispatch();
     }
@@ -364,14 +374,14 @@ impl PartitionedPool {
     }
 
     /// Starts a job as soon as there is a permit for it, in whichever part has one first if it is small.
-    pub(crate) fn start(&self, caller: Caller, class: RequestSize, job: &Arc<QueuedJob>) {
+    pub(crate) fn start(&self, caller: Caller, class: RequestSize, job: Arc<dyn PermitJob>) {
         if let Ok(permit) = self.try_take(caller, 1, class, Priority::Last) {
             return job.start(permit);
         }
         job.wait(self.waits.start());
         self.main.enqueue(caller, job.clone());
         if class == RequestSize::Small {
-            self.small.enqueue(caller, job.clone());
+            self.small.enqueue(caller, job);
         }
     }
 

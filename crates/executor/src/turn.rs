@@ -14,7 +14,7 @@ use zarrd_store::Wait;
 
 use crate::{
     caller::Caller,
-    pool::{PartitionedPool, PoolPermit, RequestSize},
+    pool::{PartitionedPool, PermitJob, PoolPermit, RequestSize},
 };
 
 thread_local! {
@@ -73,22 +73,21 @@ impl QueuedJob {
         let waiting = WaitingJob { run: Box::new(run), wait: None };
         Arc::new(Self { waiting: Mutex::new(Some(waiting)), runtime, size })
     }
+}
 
-    /// True unless the job has started or was given up.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.waiting.lock().is_some()
-    }
-
-    /// Records the wait, which ends with the start of the job.
-    pub(crate) fn wait(&self, wait: Wait) {
+impl PermitJob for QueuedJob {
+    fn wait(&self, wait: Wait) {
         if let Some(waiting) = &mut *self.waiting.lock() {
             waiting.wait = Some(wait);
         }
     }
 
-    /// Starts the job with a permit: on the current thread, if another job has just ended there, else on another one. Releases
-    /// the permit if the job has started or was given up.
-    pub(crate) fn start(&self, permit: PoolPermit) {
+    fn is_waiting(&self) -> bool {
+        self.waiting.lock().is_some()
+    }
+
+    /// Starts the job on the current thread, if another job has just ended there, else on another one.
+    fn start(&self, permit: PoolPermit) {
         let waiting = self.waiting.lock().take();
         let Some(WaitingJob { run, wait: _ended }) = waiting else { return };
         if let Some(granted) = run_next(self.runtime.id(), GrantedJob { run, permit }) {
@@ -109,7 +108,7 @@ impl fmt::Debug for QueuedJob {
 impl JobTurn {
     /// Starts a job on behalf of a caller as soon as there is a permit.
     pub(crate) fn new(pool: Arc<PartitionedPool>, caller: Caller, job: Arc<QueuedJob>) -> Self {
-        pool.start(caller, job.size, &job);
+        pool.start(caller, job.size, job.clone());
         Self { job, pool }
     }
 

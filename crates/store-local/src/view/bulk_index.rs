@@ -10,8 +10,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use zarrd_store::Key;
 
-use super::memtable::{Latest, LatestChange};
-use crate::log::BulkCommit;
+use crate::log::{BulkCommit, BulkEntry};
 
 /// The keys of bulk commits. Clones share the runs.
 #[derive(Clone, Default)]
@@ -23,9 +22,9 @@ pub(super) struct BulkIndex {
 
 /// The place of a key in a bulk commit.
 #[derive(Clone)]
-struct Place {
+pub(super) struct Place {
     key: Key,
-    commit: Arc<BulkCommit>,
+    pub(super) commit: Arc<BulkCommit>,
     /// Entries of a commit are counted by 32 bits in its frame.
     index: u32,
 }
@@ -45,14 +44,14 @@ impl BulkIndex {
     }
 
     /// The last change of a key by a commit that is visible at `at`.
-    pub(super) fn latest(&self, key: &str, at: u64) -> Option<Latest> {
+    pub(super) fn latest(&self, key: &str, at: u64) -> Option<&Place> {
         let found = self.runs.iter().filter_map(|run| {
             let first = run.partition_point(|place| place.key.as_str() < key);
             let mut of_key = run.get(first..)?.iter().take_while(|place| place.key.as_str() == key);
             // The newest is the first.
             of_key.find(|place| place.commit.number() <= at)
         });
-        found.max_by_key(|place| place.number()).map(Place::latest)
+        found.max_by_key(|place| place.number())
     }
 
     /// The first key at or after `from`.
@@ -71,18 +70,19 @@ impl BulkIndex {
 }
 
 impl Place {
-    fn number(&self) -> u64 {
-        self.commit.number_of(self.index as usize)
+    /// The index of the key in the commit.
+    pub(super) fn index(&self) -> usize {
+        self.index as usize
     }
 
-    fn latest(&self) -> Latest {
-        let index = self.index as usize;
-        let is_set = self.commit.entries().get(index).is_some_and(crate::log::BulkEntry::is_set);
-        let change = match is_set {
-            true => LatestChange::InBulk(Arc::clone(&self.commit), index),
-            false => LatestChange::Erased,
-        };
-        Latest { number: self.number(), change }
+    /// The number of the change.
+    pub(super) fn number(&self) -> u64 {
+        self.commit.number_of(self.index())
+    }
+
+    /// True if the commit sets the key.
+    pub(super) fn is_set(&self) -> bool {
+        self.commit.entries().get(self.index()).is_some_and(BulkEntry::is_set)
     }
 
     /// The order of a run: by key, and the newest change of a key first.
@@ -151,14 +151,6 @@ mod tests {
         }
     }
 
-    fn shown(latest: Option<Latest>) -> Option<(u64, Option<u64>)> {
-        let latest = latest?;
-        Some(match latest.change {
-            LatestChange::InBulk(commit, index) => (latest.number, Some(commit.number_of(index))),
-            _ => (latest.number, None),
-        })
-    }
-
     #[test]
     fn many_commits_are_in_a_few_runs() {
         let mut commits = Commits::new();
@@ -195,10 +187,10 @@ mod tests {
                     let visible = all.iter().rev().filter(|commit| commit.number() <= at);
                     let expected = visible.filter_map(|commit| {
                         let (place, entry) = commit.find(name)?;
-                        let number = commit.number_of(place);
-                        Some((number, entry.is_set().then_some(number)))
+                        Some((commit.number_of(place), entry.is_set()))
                     }).next();
-                    prop_assert_eq!(shown(index.latest(name, at)), expected, "{} {}", name, at);
+                    let found = index.latest(name, at).map(|place| (place.number(), place.is_set()));
+                    prop_assert_eq!(found, expected, "{} {}", name, at);
                 }
                 let keys = changes.iter().flat_map(BTreeMap::keys);
                 let expected = keys.filter(|key| key.as_str() >= name).min();

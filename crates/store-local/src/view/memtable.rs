@@ -15,7 +15,10 @@ use crossbeam_skiplist::SkipMap;
 use parking_lot::{RwLock, RwLockUpgradableReadGuard};
 use zarrd_store::{IntentId, Key, Prefix};
 
-use super::{bulk_index::BulkIndex, erased::ErasedPrefixes};
+use super::{
+    bulk_index::{BulkIndex, Place},
+    erased::ErasedPrefixes,
+};
 use crate::log::{BulkCommit, Operation};
 
 /// The changes of some commit groups, each with its number, so that a reader sees those up to its own.
@@ -156,7 +159,7 @@ impl Memtable {
         }
         let ranges = self.ranges.read();
         let erased = ranges.erased.last_of(key, at).map(|number| Latest { number, change: LatestChange::Erased });
-        let bulk = ranges.bulk.latest(key, at);
+        let bulk = ranges.bulk.latest(key, at).map(Latest::of_bulk);
         found.into_iter().chain(erased).chain(bulk).max_by_key(|latest| latest.number)
     }
 
@@ -216,6 +219,16 @@ impl Memtable {
 
     fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Latest {
+    fn of_bulk(place: &Place) -> Self {
+        let change = match place.is_set() {
+            true => LatestChange::InBulk(Arc::clone(&place.commit), place.index()),
+            false => LatestChange::Erased,
+        };
+        Self { number: place.number(), change }
     }
 }
 
