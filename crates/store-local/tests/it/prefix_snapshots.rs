@@ -89,17 +89,18 @@ async fn snapshots_under_pressure_are_of_one_commit_or_refused() {
         commit(&store, (0..1500).map(|number| (format!("part/{part:02}/{number}"), "x".to_owned()))).await;
     }
     let stop = Arc::new(AtomicBool::new(false));
+    // Fast enough to need the memory until a snapshot is refused, and then slow until one is taken.
+    let is_fast = Arc::new(AtomicBool::new(true));
     let writer = {
-        let (store, stop) = (store.clone(), Arc::clone(&stop));
+        let (store, stop, is_fast) = (store.clone(), Arc::clone(&stop), Arc::clone(&is_fast));
         tokio::spawn(async move {
             let mut round = 0_u64;
             while !stop.load(Ordering::Relaxed) {
                 let value = format!("{round:0>3000}");
                 commit(&store, (0..PARTS).map(|part| (format!("part/{part:02}/same"), value.clone()))).await;
                 round += 1;
-                // At times fast enough to need the memory, at times not.
-                if round % 64 < 32 {
-                    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+                if !is_fast.load(Ordering::Relaxed) {
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
                 }
             }
         })
@@ -112,8 +113,12 @@ async fn snapshots_under_pressure_are_of_one_commit_or_refused() {
                 assert!(same.windows(2).all(|pair| pair[0] == pair[1]), "a snapshot has values of several commits");
                 assert!(snapshot.len() == (PARTS * 1500 + same.len()) as u64, "{}", snapshot.len());
                 taken += 1;
+                is_fast.store(true, Ordering::Relaxed);
             }
-            Err(StoreError::Busy { retry_after: Some(_) }) => refused += 1,
+            Err(StoreError::Busy { retry_after: Some(_) }) => {
+                refused += 1;
+                is_fast.store(false, Ordering::Relaxed);
+            }
             Err(error) => panic!("{error:?}"),
         }
     }
