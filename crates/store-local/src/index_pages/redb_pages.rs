@@ -92,6 +92,11 @@ pub(super) fn scan(path: &Path) -> IndexPages {
 pub(super) fn is_whole(path: &Path) -> io::Result<bool> {
     let file = regular_file::open(path)?;
     let (mut scan, header) = Scan::new(&file);
+    let is_sound = |page: PageRef| scan.bytes(page).is_some_and(|bytes| agrees(&bytes, page));
+    // The tree of tables is one leaf.
+    if !newest_root(&header).is_some_and(is_sound) {
+        return Ok(false);
+    }
     let Some(root) = scan.table(&header) else { return Ok(false) };
     let mut waiting: Vec<Visit> = root.map(Visit::root).into_iter().collect();
     while let Some(Visit { page, bounds }) = waiting.pop() {
@@ -149,6 +154,11 @@ fn slot(header: &[u8], at: usize) -> Option<(u64, Option<PageRef>)> {
     Some((u64_at(&bytes, 104)?, root))
 }
 
+/// The root of the tables in the newest commit slot.
+fn newest_root(header: &[u8]) -> Option<PageRef> {
+    SLOTS.into_iter().filter_map(|at| slot(header, at)).max_by_key(|(transaction, _)| *transaction)?.1
+}
+
 impl<'f> Scan<'f> {
     /// The scan of a file, and the header of that.
     fn new(file: &'f File) -> (Self, Vec<u8>) {
@@ -159,8 +169,7 @@ impl<'f> Scan<'f> {
 
     /// The root of the index's table: `None` if it cannot be found, `Some(None)` if the table is empty.
     fn table(&mut self, header: &[u8]) -> Option<Option<PageRef>> {
-        let newest = SLOTS.into_iter().filter_map(|at| slot(header, at)).max_by_key(|(transaction, _)| *transaction);
-        let mut next = vec![newest?.1?];
+        let mut next = vec![newest_root(header)?];
         // The tree of tables has one entry, so it is one leaf.
         while let Some(page) = next.pop() {
             let bytes = self.verified(page)?;
@@ -399,6 +408,23 @@ mod tests {
         let bytes = scan.bytes(root).unwrap();
         assert_eq!(bytes[0], BRANCH);
         children(&bytes).into_iter().map(|(leaf, _)| scan.geometry.place(leaf.number).unwrap().0 as usize).collect()
+    }
+
+    #[test]
+    fn a_flipped_bit_of_the_tree_of_tables_is_found_although_it_can_be_repaired() {
+        let dir = tempfile::tempdir().unwrap();
+        apply(dir.path(), vec![(Bytes::from_static(b"key"), Some(Bytes::from_static(b"value")))]);
+        let file = dir.path().join("index.redb");
+        assert!(is_whole(&file).unwrap());
+        let mut bytes = fs::read(&file).unwrap();
+        let opened = File::open(&file).unwrap();
+        let (scan, header) = Scan::new(&opened);
+        let tables = newest_root(&header).unwrap();
+        let place = scan.geometry.place(tables.number).unwrap().0 as usize;
+        bytes[place + 20] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        assert!(!is_whole(&file).unwrap());
+        assert!(scan.verified(tables).is_some());
     }
 
     #[test]
