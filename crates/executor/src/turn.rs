@@ -44,7 +44,7 @@ pub(crate) struct JobTurn {
     pool: Arc<PartitionedPool>,
 }
 
-/// What the current thread runs.
+/// The jobs of the current thread.
 struct JobRunner {
     /// The runtime that the thread belongs to, while it releases the permit of a job that has ended.
     runtime: Option<Id>,

@@ -187,11 +187,7 @@ impl Checkpointer {
             let record = record.and_then(|record| Record::decode(key.as_bytes(), record, self.store_id));
             versions.push((number, record.as_ref().and_then(file_of)));
         }
-        for bulk in frozen.bulk() {
-            if let Some((place, entry)) = bulk.find(key) {
-                versions.push((bulk.number_of(place), entry.replaced_file()));
-            }
-        }
+        versions.extend(frozen.bulk_versions(key));
         for number in erases {
             let last = versions.iter().filter(|(version, _)| *version < number).max_by_key(|(version, _)| *version);
             if let Some((_, Some(file))) = last {

@@ -268,13 +268,6 @@ impl BulkCommit {
         &self.prepared.entries
     }
 
-    /// The entry of a key, with its index.
-    pub(crate) fn find(&self, key: &str) -> Option<(usize, &BulkEntry)> {
-        let entries = &self.prepared.entries;
-        let value = entries.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok()?;
-        Some((value, entries.get(value)?))
-    }
-
     /// The record that the commit assigns to a key. Reads the file if the value is small.
     pub(crate) fn record(&self, key: &Key, value: usize) -> Result<Record, StoreError> {
         let corrupt = || StoreError::corrupt(key.clone(), ValueCorruption::Record);

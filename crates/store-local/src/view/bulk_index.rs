@@ -10,12 +10,14 @@ use std::{cmp::Ordering, sync::Arc};
 
 use zarrd_store::Key;
 
-use crate::log::{BulkCommit, BulkEntry};
+use crate::{
+    gc::ReplacedFile,
+    log::{BulkCommit, BulkEntry},
+};
 
-/// The keys of bulk commits. Clones share the runs.
-#[derive(Clone, Default)]
+/// The keys of bulk commits.
+#[derive(Default)]
 pub(super) struct BulkIndex {
-    commits: Vec<Arc<BulkCommit>>,
     /// Each with more than twice as many keys as the next.
     runs: Vec<Arc<[Place]>>,
 }
@@ -32,26 +34,27 @@ pub(super) struct Place {
 impl BulkIndex {
     /// The index with one more commit, which is newer than the others.
     pub(super) fn with(&self, commit: Arc<BulkCommit>) -> Self {
-        let Self { mut commits, mut runs } = self.clone();
+        let mut runs = self.runs.clone();
         let place = |(key, index): (&Key, u32)| Place { key: key.clone(), commit: commit.clone(), index };
         let mut run: Vec<Place> = commit.entries().iter().map(|entry| &entry.key).zip(0..).map(place).collect();
         while let Some(last) = runs.pop_if(|last| last.len() / 2 <= run.len()) {
             run = merged(&last, run);
         }
         runs.push(run.into());
-        commits.push(commit);
-        Self { commits, runs }
+        Self { runs }
     }
 
     /// The last change of a key by a commit that is visible at `at`.
     pub(super) fn latest(&self, key: &str, at: u64) -> Option<&Place> {
-        let found = self.runs.iter().filter_map(|run| {
+        self.all_of(key).filter(|place| place.commit.number() <= at).max_by_key(|place| place.number())
+    }
+
+    /// All changes of a key.
+    pub(super) fn all_of(&self, key: &str) -> impl Iterator<Item = &Place> {
+        self.runs.iter().flat_map(move |run| {
             let first = run.partition_point(|place| place.key.as_str() < key);
-            let mut of_key = run.get(first..)?.iter().take_while(|place| place.key.as_str() == key);
-            // The newest is the first.
-            of_key.find(|place| place.commit.number() <= at)
-        });
-        found.max_by_key(|place| place.number())
+            run.iter().skip(first).take_while(move |place| place.key.as_str() == key)
+        })
     }
 
     /// The first key at or after `from`.
@@ -61,11 +64,6 @@ impl BulkIndex {
             run.get(first).map(|place| &place.key)
         });
         next.min()
-    }
-
-    /// The commits, in their order.
-    pub(super) fn commits(&self) -> &[Arc<BulkCommit>] {
-        &self.commits
     }
 }
 
@@ -82,7 +80,16 @@ impl Place {
 
     /// True if the commit sets the key.
     pub(super) fn is_set(&self) -> bool {
-        self.commit.entries().get(self.index()).is_some_and(BulkEntry::is_set)
+        self.entry().is_some_and(BulkEntry::is_set)
+    }
+
+    /// The value file that a later change of the key replaces.
+    pub(super) fn replaced_file(&self) -> Option<ReplacedFile> {
+        self.entry().and_then(BulkEntry::replaced_file)
+    }
+
+    fn entry(&self) -> Option<&BulkEntry> {
+        self.commit.entries().get(self.index())
     }
 
     /// The order of a run: by key, and the newest change of a key first.
@@ -154,17 +161,18 @@ mod tests {
     #[test]
     fn many_commits_are_in_a_few_runs() {
         let mut commits = Commits::new();
-        let mut index = BulkIndex::default();
+        let (mut index, mut keys_of_all) = (BulkIndex::default(), 0);
         for round in 0..300_u64 {
             // A long one now and then, among short ones.
             let keys = if round % 50 == 3 { 400 } else { 3 + round % 5 };
             let changes = (0..keys).map(|key| (format!("{:x}/{key}", (round * 0x9E37_79B9) % 251), true)).collect();
-            index = index.with(commits.commit(&changes));
+            let commit = commits.commit(&changes);
+            keys_of_all += commit.entries().len();
+            index = index.with(commit);
             assert!(index.runs.windows(2).all(|runs| runs[0].len() / 2 > runs[1].len()));
             assert!(index.runs.len() <= 12, "{round}: {}", index.runs.len());
         }
-        let keys: usize = index.commits().iter().map(|commit| commit.entries().len()).sum();
-        assert_eq!(index.runs.iter().map(|run| run.len()).sum::<usize>(), keys);
+        assert_eq!(index.runs.iter().map(|run| run.len()).sum::<usize>(), keys_of_all);
     }
 
     proptest! {
@@ -176,22 +184,24 @@ mod tests {
             changes in prop::collection::vec(prop::collection::btree_map("[a-d]{1,2}", any::<bool>(), 1..8), 0..20)
         ) {
             let mut commits = Commits::new();
-            let mut index = BulkIndex::default();
+            let (mut index, mut all) = (BulkIndex::default(), Vec::new());
             for changes in &changes {
-                index = index.with(commits.commit(changes));
+                let commit = commits.commit(changes);
+                all.push(commit.clone());
+                index = index.with(commit);
             }
-            let all = index.commits().to_vec();
-            prop_assert_eq!(all.len(), changes.len());
             for name in ["a", "ab", "b", "bc", "ca", "d", "dd", "e"] {
                 for at in 0..=commits.number {
                     let visible = all.iter().rev().filter(|commit| commit.number() <= at);
                     let expected = visible.filter_map(|commit| {
-                        let (place, entry) = commit.find(name)?;
-                        Some((commit.number_of(place), entry.is_set()))
+                        let place = commit.entries().iter().position(|entry| entry.key.as_str() == name)?;
+                        Some((commit.number_of(place), commit.entries()[place].is_set()))
                     }).next();
                     let found = index.latest(name, at).map(|place| (place.number(), place.is_set()));
                     prop_assert_eq!(found, expected, "{} {}", name, at);
                 }
+                let made = all.iter().filter(|commit| commit.entries().iter().any(|entry| entry.key.as_str() == name));
+                prop_assert_eq!(index.all_of(name).count(), made.count());
                 let keys = changes.iter().flat_map(BTreeMap::keys);
                 let expected = keys.filter(|key| key.as_str() >= name).min();
                 prop_assert_eq!(index.next_key(name).map(Key::as_str), expected.map(String::as_str));

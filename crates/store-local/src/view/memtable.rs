@@ -19,7 +19,10 @@ use super::{
     bulk_index::{BulkIndex, Place},
     erased::ErasedPrefixes,
 };
-use crate::log::{BulkCommit, Operation};
+use crate::{
+    gc::ReplacedFile,
+    log::{BulkCommit, Operation},
+};
 
 /// The changes of some commit groups, each with its number, so that a reader sees those up to its own.
 ///
@@ -206,9 +209,9 @@ impl Memtable {
         visible.map(|change| (change.id, change.record.clone())).collect()
     }
 
-    /// The bulk commits.
-    pub(crate) fn bulk(&self) -> Vec<Arc<BulkCommit>> {
-        self.ranges.read().bulk.commits().to_vec()
+    /// The changes of a key by bulk commits: their numbers, and the files that later ones replace.
+    pub(crate) fn bulk_versions(&self, key: &str) -> Vec<(u64, Option<ReplacedFile>)> {
+        self.ranges.read().bulk.all_of(key).map(|place| (place.number(), place.replaced_file())).collect()
     }
 
     /// The single changes of a key with their numbers, the latest first.
