@@ -427,6 +427,12 @@ impl Db {
         self.context.pagecache.config.global_error()
     }
 
+    /// Where the messages of all pages are in the log, in the format of snapshot files. A program that reads a damaged log
+    /// can tell from it which pages a damaged part had. `None` while a page is being allocated.
+    pub fn page_positions(&self) -> Option<Vec<u8>> {
+        self.context.pagecache.page_positions()
+    }
+
     /// Returns the on-disk size of the storage files
     /// for this database.
     pub fn size_on_disk(&self) -> Result<u64> {

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     index::{self, Index, IndexError},
+    index_pages,
     keyspace::{META_KEY, Meta, first_after, is_internal},
     view::store_error,
 };
@@ -166,7 +167,8 @@ impl Compaction {
         self.meta.applied = applied;
         internal.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
         self.target.apply(internal)?;
-        self.target.sync()
+        self.target.sync()?;
+        index_pages::save_positions(&*self.target, &self.dir)
     }
 }
 

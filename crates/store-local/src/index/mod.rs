@@ -14,7 +14,10 @@ use std::{fs::TryLockError, io, path::Path};
 use bytes::Bytes;
 use zarrd_store::IntentId;
 
-pub(crate) use self::{redb::RedbIndex, sled::SledIndex};
+pub(crate) use self::{
+    redb::RedbIndex,
+    sled::{PAGE_POSITIONS, SledIndex},
+};
 use crate::regular_file;
 
 /// The kind of a store's index.
@@ -53,6 +56,11 @@ pub(crate) trait Index: Send + Sync {
     /// Makes all applied batches durable. After an error it is unknown which of them the index has when it is opened
     /// again.
     fn sync(&self) -> Result<(), IndexError>;
+
+    /// Returns where its pages are, if damage to its files has bounds only for those who know that.
+    fn page_positions(&self) -> Result<Option<Bytes>, IndexError> {
+        Ok(None)
+    }
 }
 
 /// Errors of an index.

@@ -7,6 +7,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -20,6 +21,9 @@ const SETTINGS_FILE: &str = "conf";
 
 /// The file that sled appends to, relative to its directory.
 pub(super) const FILE: &str = "db";
+
+/// The file that says where pages are, relative to its directory.
+pub(crate) const PAGE_POSITIONS: &str = "pages";
 
 /// A sled database.
 pub(crate) struct SledIndex {
@@ -66,6 +70,11 @@ impl SledIndex {
             .flush_every_ms(None)
             .open()?;
         let index = Self { db: Some(db), _unlock_waiter: UnlockWaiter(dir.join(FILE)) };
+        // If sled dropped the end of its log, it will write other messages there.
+        match fs::remove_file(dir.join(PAGE_POSITIONS)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(IndexError::Io(error)),
+            _ => {}
+        }
         // sled never syncs the directory entries of the files that it creates.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
         index.sync()?;
@@ -137,5 +146,9 @@ impl Index for SledIndex {
             self.db()?.flush()?;
             Ok(())
         })
+    }
+
+    fn page_positions(&self) -> Result<Option<Bytes>, IndexError> {
+        catch(|| Ok(self.db()?.page_positions().map(Bytes::from)))
     }
 }

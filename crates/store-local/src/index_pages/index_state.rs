@@ -112,7 +112,11 @@ impl IndexState {
                 place: "index: an earlier damage".to_owned(),
             }),
         );
-        state.add_records(newest, &sweeps, is_whole, applied.is_some());
+        // If no page and no record is damaged, the wrong entries can be any.
+        let has_damage =
+            || !state.lost.is_empty() || !damaged.is_empty() || newest.values().any(|it| !it.entry.current);
+        let is_known = applied.is_some() && (is_whole || has_damage());
+        state.add_records(newest, &sweeps, is_whole, is_known);
         state.add_damaged(damaged.into_iter());
         state
     }
@@ -246,6 +250,24 @@ mod tests {
         let found = state(pages.to_vec());
         assert_eq!(commits(&found), [("a", 9)]);
         assert!(!found.records.values().any(|record| record.current), "the index is not known to be whole");
+    }
+
+    #[test]
+    fn entries_that_are_not_those_counted_are_uncertain_without_damage_that_explains_it() {
+        let entries = || vec![entry(b"a", 1, true), entry(b"b", 2, true)];
+        let current = |entries: Vec<ScannedEntry>, lost: Vec<LostRange>| {
+            let state = IndexState::new(IndexPages { entries, lost, is_uncertain: false }, STORE);
+            state.records.values().filter(|record| record.current).count()
+        };
+        let mut counted = Meta { applied: 9, ..Meta::default() };
+        entries().iter().for_each(|entry| counted.add(&entry.key, &entry.value));
+        let meta_key = Bytes::from_static(META_KEY);
+        let all = || [entries(), vec![ScannedEntry { key: meta_key.clone(), value: counted.encode(), current: true }]];
+        assert_eq!(current(all().concat(), Vec::new()), 2);
+        let stale = [vec![entry(b"a", 0, true)], all().concat().split_off(1)].concat();
+        assert_eq!(current(stale.clone(), Vec::new()), 0);
+        let lost = LostRange { from: Bytes::from_static(b"c"), to: None, place: "index: a page".to_owned() };
+        assert_eq!(current(stale, vec![lost]), 2, "the lost page may have had what is missing");
     }
 
     #[test]

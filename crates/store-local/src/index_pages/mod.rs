@@ -6,11 +6,15 @@ mod rebuilt;
 mod redb_pages;
 mod sled_pages;
 
-use std::{io, path::Path};
+use std::{fs::File, io, path::Path};
 
 use self::pages::IndexPages;
 pub(crate) use self::{index_state::IndexState, pages::read_part, rebuilt::RebuiltIndex};
-use crate::IndexKind;
+use crate::{
+    IndexKind,
+    durable::write_durably,
+    index::{Index, IndexError, PAGE_POSITIONS},
+};
 
 /// The records of the index in a directory, and how far they are known to be the last ones.
 pub(crate) fn read_state(dir: &Path, kind: IndexKind, store_id: u64) -> IndexState {
@@ -30,6 +34,13 @@ pub(crate) fn is_whole(dir: &Path, kind: IndexKind) -> io::Result<bool> {
         IndexKind::Sled => Ok(true),
         IndexKind::Redb => redb_pages::is_whole(&dir.join(kind.main_file())),
     }
+}
+
+/// Makes the places of the pages of an index durable, so that later damage to a page has bounds.
+pub(crate) fn save_positions(index: &dyn Index, dir: &Path) -> Result<(), IndexError> {
+    let Some(positions) = index.page_positions()? else { return Ok(()) };
+    let written = write_durably(&dir.join(PAGE_POSITIONS), &positions);
+    written.and_then(|()| File::open(dir)?.sync_all()).map_err(IndexError::Io)
 }
 
 fn scan(dir: &Path, kind: IndexKind) -> IndexPages {

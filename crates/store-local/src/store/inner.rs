@@ -1,6 +1,7 @@
 //! The state that all clones of a store share.
 
 use std::{
+    error::Error,
     fs::File,
     io,
     path::Path,
@@ -26,6 +27,7 @@ use crate::{
     faults::SyncFault,
     gc::{GarbageCollector, Pin, PinKind, Pins},
     index::{self, Index},
+    index_pages,
     lock::Lock,
     log::LogFiles,
     log_key::LogKey,
@@ -338,6 +340,10 @@ impl StoreInner {
         let _ = collector.join();
         drop(self.views.close());
         let (index, generations, meta) = checkpointer.into_parts();
+        if let Err(error) = index_pages::save_positions(&*index, &generations.dir()) {
+            // Only needed after damage.
+            tracing::warn!(error = &error as &dyn Error, "the positions of the index's pages were not saved");
+        }
         close_index(index)?;
         committed.map_err(|_| StoreError::ReadOnly)?;
         self.read_only.check()?;

@@ -2135,53 +2135,23 @@ impl PageCache {
         Ok(())
     }
 
-    /// A snapshot is to recover the pageTable at a point in time.
-    ///
-    /// This is called fuzzy snapshot because while
-    /// we are taking a snapshot, the ongoing inserts
-    /// into the database will keep bumping up the Lsn.
-    /// Therefore, the `stable_lsn` gives us the state
-    /// of the world, when the snapshot was taken.
-    #[allow(unused)]
-    fn take_fuzzy_snapshot(self) -> Snapshot {
-        let stable_lsn_now: Lsn = self.log.stable_offset();
-
-        // This is how we determine the number of the pages we will snapshot.
+    /// Where the messages of all pages are, in the format of snapshot files.
+    /// `None` while a page is being allocated.
+    pub(crate) fn page_positions(&self) -> Option<Vec<u8>> {
+        // Messages that are written meanwhile have this LSN or a later one.
+        let stable_lsn: Lsn = self.log.stable_offset();
         let pid_bound = *self.next_pid_to_allocate.lock();
-
-        let pid_bound_usize = assert_usize(pid_bound);
-
-        let mut page_states = Vec::<PageState>::with_capacity(pid_bound_usize);
         let guard = pin();
+        let mut pt = Vec::with_capacity(assert_usize(pid_bound));
         for pid in 0..pid_bound {
-            'inner: loop {
-                if let Some(pg_view) = self.inner.get(pid, &guard) {
-                    if pg_view.cache_infos.is_empty() {
-                        // there is a benign race with the thread
-                        // that is allocating this page. the allocating
-                        // thread has not yet written the new page to disk,
-                        // and it does not yet have any storage tracking
-                        // information.
-                        std::thread::yield_now();
-                    } else {
-                        let page_state = pg_view.to_page_state();
-                        page_states.push(page_state);
-                        break 'inner;
-                    }
-                } else {
-                    // there is a benign race with the thread
-                    // that bumped the next_pid_to_allocate
-                    // atomic counter above. it has not yet
-                    // installed the page that it is allocating.
-                    std::thread::yield_now();
-                }
+            let page = self.inner.get(pid, &guard)?;
+            if page.cache_infos.is_empty() {
+                return None;
             }
+            pt.push(page.to_page_state());
         }
-
-        Snapshot {
-            stable_lsn: Some(stable_lsn_now),
-            active_segment: None,
-            pt: page_states,
-        }
+        let snapshot =
+            Snapshot { stable_lsn: Some(stable_lsn), active_segment: None, pt };
+        Some(snapshot.to_file(&self.config))
     }
 }

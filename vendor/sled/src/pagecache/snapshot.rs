@@ -117,6 +117,29 @@ impl Snapshot {
         }
     }
 
+    /// The content of a snapshot file: the snapshot, its length and its
+    /// checksum.
+    pub(crate) fn to_file(&self, config: &RunningConfig) -> Vec<u8> {
+        let raw_bytes = self.serialize();
+        let decompressed_len = raw_bytes.len();
+
+        #[cfg(feature = "zstd")]
+        let mut bytes = if config.use_compression {
+            compress(&*raw_bytes, config.compression_factor).unwrap()
+        } else {
+            raw_bytes
+        };
+
+        #[cfg(not(feature = "zstd"))]
+        let (mut bytes, _) = (raw_bytes, config);
+
+        let crc32: [u8; 4] = u32_to_arr(crc32(&bytes));
+        let len_bytes: [u8; 8] = u64_to_arr(decompressed_len as u64);
+        bytes.extend_from_slice(&len_bytes);
+        bytes.extend_from_slice(&crc32);
+        bytes
+    }
+
     fn apply(
         &mut self,
         log_kind: LogKind,
@@ -513,21 +536,7 @@ fn read_snapshot(config: &RunningConfig) -> Result<Option<Snapshot>> {
 fn write_snapshot(config: &RunningConfig, snapshot: &Snapshot) -> Result<()> {
     trace!("writing snapshot {:?}", snapshot);
 
-    let raw_bytes = snapshot.serialize();
-    let decompressed_len = raw_bytes.len();
-
-    #[cfg(feature = "zstd")]
-    let bytes = if config.use_compression {
-        compress(&*raw_bytes, config.compression_factor).unwrap()
-    } else {
-        raw_bytes
-    };
-
-    #[cfg(not(feature = "zstd"))]
-    let bytes = raw_bytes;
-
-    let crc32: [u8; 4] = u32_to_arr(crc32(&bytes));
-    let len_bytes: [u8; 8] = u64_to_arr(decompressed_len as u64);
+    let content = snapshot.to_file(config);
 
     let path_1_suffix =
         format!("snap.{:016X}.generating", snapshot.stable_lsn.unwrap_or(0));
@@ -549,13 +558,8 @@ fn write_snapshot(config: &RunningConfig, snapshot: &Snapshot) -> Result<()> {
         .truncate(true)
         .open(&path_1)?;
 
-    // write the snapshot bytes, followed by a crc64 checksum at the end
     io_fail!(config, "snap write");
-    f.write_all(&*bytes)?;
-    io_fail!(config, "snap write len");
-    f.write_all(&len_bytes)?;
-    io_fail!(config, "snap write crc");
-    f.write_all(&crc32)?;
+    f.write_all(&content)?;
     io_fail!(config, "snap write post");
     f.sync_all()?;
 

@@ -28,6 +28,8 @@ pub(super) struct Header {
     pub(super) kind: MessageKind,
     pub(super) segment: u64,
     pub(super) page: u64,
+    /// The offset of the number of the page, the last one before the body.
+    page_start: usize,
     /// The offset of the body.
     pub(super) start: usize,
     /// The offset of its end.
@@ -45,6 +47,8 @@ pub(super) struct Message<'b> {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) next: Option<u64>,
+    /// True if it is to be merged into the one before it.
+    pub(super) is_merging: bool,
     pub(super) low: Vec<u8>,
     /// Empty for the last node of its level.
     pub(super) high: Vec<u8>,
@@ -92,10 +96,12 @@ pub(super) fn header_at(bytes: &[u8], at: usize) -> Option<Header> {
         10 => MessageKind::Link,
         _ => return None,
     };
-    let (len, segment, page) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
+    let (len, segment) = (number(&mut rest)?, number(&mut rest)?);
+    let page_start = bytes.len().checked_sub(rest.len())?;
+    let page = number(&mut rest)?;
     let start = bytes.len().checked_sub(rest.len())?;
     let end = start.checked_add(usize::try_from(len).ok()?).filter(|end| *end <= bytes.len())?;
-    Some(Header { checksum, kind, segment, page, start, end })
+    Some(Header { checksum, kind, segment, page, page_start, start, end })
 }
 
 /// The message at an offset, if it is of this segment and agrees with its checksum.
@@ -126,6 +132,18 @@ pub(super) fn flipped_bit(bytes: &[u8], at: usize, header: &Header) -> Option<us
     None
 }
 
+/// True if the number of another page makes the message at an offset agree with its checksum.
+pub(super) fn is_of_other(bytes: &[u8], at: usize, header: &Header, mut pages: impl Iterator<Item = u64>) -> bool {
+    let fields = at.checked_add(4).and_then(|start| bytes.get(start..header.page_start));
+    let (Some(fields), Some(body)) = (fields, bytes.get(header.start..header.end)) else { return false };
+    let before = crc32(&[body, fields]) ^ u32::MAX;
+    let len = header.start.saturating_sub(header.page_start);
+    pages.any(|page| {
+        let number = number_bytes(page);
+        number.len() == len && number.iter().fold(before, add) == header.checksum
+    })
+}
+
 /// Flips a bit, counted from the start.
 pub(super) fn flip(bytes: &mut [u8], bit: usize) {
     if let Some(byte) = bytes.get_mut(bit / 8) {
@@ -139,7 +157,7 @@ impl Node {
         let bytes = &mut bytes;
         let next = number(bytes)?;
         number(bytes)?;
-        take(bytes, 1)?;
+        let is_merging = *take(bytes, 1)?.first()? != 0;
         let prefix = usize::from(*take(bytes, 1)?.first()?);
         let (low, high) = (text(bytes)?.to_vec(), text(bytes)?.to_vec());
         let kind = *take(bytes, 1)?.first()?;
@@ -163,7 +181,13 @@ impl Node {
             }
             _ => return None,
         };
-        Some((Self { next: (next > 0).then_some(next), low, high, prefix, data }, whole))
+        Some((Self { next: (next > 0).then_some(next), is_merging, low, high, prefix, data }, whole))
+    }
+
+    /// True if a key without the common prefix is within the bounds.
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        let key = [self.key_prefix(), key].concat();
+        self.low <= key && (self.high.is_empty() || key < self.high)
     }
 
     /// The common prefix of its keys.
@@ -185,15 +209,19 @@ impl Link {
 }
 
 impl Link {
-    /// True if the lengths in a link, whose bytes may be damaged, fill it exactly.
-    pub(super) fn fits(mut bytes: &[u8]) -> bool {
+    /// The key of a link whose bytes may be damaged, if the lengths in it fill it exactly.
+    pub(super) fn key(mut bytes: &[u8]) -> Option<&[u8]> {
         let bytes = &mut bytes;
-        let parsed = match take(bytes, 1).and_then(|kind| kind.first()) {
-            Some(0) => text(bytes).and_then(|_| text(bytes)),
-            Some(1) => text(bytes),
-            _ => None,
+        let is_set = match take(bytes, 1)?.first()? {
+            0 => true,
+            1 => false,
+            _ => return None,
         };
-        parsed.is_some() && bytes.is_empty()
+        let key = text(bytes)?;
+        if is_set {
+            text(bytes)?;
+        }
+        bytes.is_empty().then_some(key)
     }
 }
 
@@ -223,14 +251,15 @@ fn text<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     take(bytes, len)
 }
 
-fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Option<&'b [u8]> {
+/// Takes bytes from the front.
+pub(super) fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Option<&'b [u8]> {
     let (taken, rest) = bytes.split_at_checked(len)?;
     *bytes = rest;
     Some(taken)
 }
 
 /// A number of variable length.
-fn number(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn number(bytes: &mut &[u8]) -> Option<u64> {
     let first = *take(bytes, 1)?.first()?;
     match first {
         0..=240 => Some(first.into()),
@@ -248,10 +277,37 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
     }
 }
 
+/// A number as sled writes it.
+fn number_bytes(number: u64) -> Vec<u8> {
+    let bytes = |number: u64| number.to_le_bytes();
+    match number {
+        0..=240 => vec![bytes(number)[0]],
+        241..=2287 => {
+            let [low, high, ..] = bytes(number.saturating_sub(240));
+            vec![high.saturating_add(241), low]
+        }
+        2288..=67_823 => {
+            let [low, high, ..] = bytes(number.saturating_sub(2288));
+            vec![249, high, low]
+        }
+        _ => {
+            let zeros = bytes(number).iter().rev().take_while(|byte| **byte == 0).count();
+            let digits = 8_usize.saturating_sub(zeros);
+            let first = u8::try_from(digits).unwrap_or_default().saturating_add(247);
+            [first].into_iter().chain(bytes(number).into_iter().take(digits)).collect()
+        }
+    }
+}
+
 /// CRC-32 of parts one after the other.
-fn crc32(parts: &[&[u8]]) -> u32 {
+pub(super) fn crc32(parts: &[&[u8]]) -> u32 {
     let bytes = parts.iter().flat_map(|part| part.iter());
-    bytes.fold(u32::MAX, |crc, byte| table((crc ^ u32::from(*byte)) & 0xFF) ^ (crc >> 8)) ^ u32::MAX
+    bytes.fold(u32::MAX, add) ^ u32::MAX
+}
+
+/// Adds a byte to a CRC-32 without the inversions.
+fn add(crc: u32, byte: &u8) -> u32 {
+    table((crc ^ u32::from(*byte)) & 0xFF) ^ (crc >> 8)
 }
 
 /// The CRC-32 of one byte, without the inversions.
@@ -271,6 +327,28 @@ mod tests {
     #[test]
     fn checksums_are_those_of_crc_32() {
         assert_eq!(crc32(&[b"1234", b"56789"]), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn numbers_are_written_as_they_are_read() {
+        for number in (0..70_000).chain([1 << 24, (1 << 32) - 1, 1 << 40, u64::MAX]) {
+            let bytes = number_bytes(number);
+            let mut rest = bytes.as_slice();
+            assert_eq!((super::number(&mut rest), rest.len()), (Some(number), 0), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_number_of_a_page_is_found_if_it_was_one_of_the_others() {
+        for (page, other) in [(36, 97), (300, 2000), (5000, 60_000), (100_000, 9_000_000)] {
+            let message = |page: u64| [&[8, 5, 3][..], &number_bytes(page)].concat();
+            let checksum = (crc32(&[b"hello", &message(page)]) ^ u32::MAX).to_le_bytes();
+            let damaged = [&checksum[..], &message(other), b"hello"].concat();
+            let header = header_at(&damaged, 0).unwrap();
+            assert_eq!((header.page, header.end), (other, damaged.len()));
+            assert!(is_of_other(&damaged, 0, &header, [1, 70_000, page].into_iter()));
+            assert!(!is_of_other(&damaged, 0, &header, (0..1000).filter(|one| *one != page)));
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The pages of sled's tree, from its messages.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 
 use super::{
     super::pages::{IndexPages, LostRange, ScannedEntry},
-    format::{Data, Link, Message, MessageKind, Node, roots},
+    format::{Data, Header, Link, Message, MessageKind, Node, is_of_other, roots},
+    positions::Positions,
 };
 
 /// The tree of the index.
@@ -21,8 +22,17 @@ const MAX_PREFIXES: usize = 256;
 pub(super) struct Gap {
     /// The LSN of its start.
     pub(super) lsn: u64,
+    /// The LSN behind it.
+    pub(super) end: u64,
+    /// The LSN up to which messages behind it may be others than those that were written there.
+    pub(super) doubtful_until: u64,
     /// The page that its message changed, if its header can be read.
     pub(super) page: Option<u64>,
+}
+
+impl Gap {
+    /// A part whose place in the log is unknown.
+    pub(super) const ANYWHERE: Self = Self { lsn: u64::MAX, end: u64::MAX, doubtful_until: u64::MAX, page: None };
 }
 
 /// All pages, as of the last message that was applied.
@@ -36,8 +46,14 @@ pub(super) struct Pages {
     pub(super) gaps: Vec<Gap>,
     /// An LSN before which segments do not exist: they were free, or were lost.
     pub(super) missing_before: u64,
+    /// Where messages were before some LSN, if a file says so.
+    positions: Option<Positions>,
     /// Entries of damaged messages.
     damaged: Vec<ScannedEntry>,
+    /// The LSN behind the last message.
+    end: u64,
+    /// True if messages that nothing makes doubtful are not where the positions say.
+    disagrees: bool,
 }
 
 /// The messages of a batch, which counts only as a whole.
@@ -48,8 +64,10 @@ struct Batch {
 
 #[derive(Default)]
 struct Page {
+    /// The replacement and its LSN.
     base: Option<(u64, Node)>,
-    links: Vec<Link>,
+    /// The links behind it, with their LSNs.
+    links: Vec<(u64, Link)>,
 }
 
 /// What a message does with a page.
@@ -60,9 +78,19 @@ enum Change {
 }
 
 impl Pages {
+    pub(super) fn new(positions: Option<Positions>) -> Self {
+        Self { positions, ..Self::default() }
+    }
+
     /// Applies a message between two LSNs. Messages come in the order of their LSNs.
     pub(super) fn apply(&mut self, lsn: u64, end: u64, message: &Message<'_>) {
         let page = message.header.page;
+        self.end = end;
+        let is_listed = matches!(message.header.kind, MessageKind::Node | MessageKind::Link | MessageKind::Free);
+        if is_listed && self.positions.as_ref().is_some_and(|positions| !positions.may_have(page, lsn)) {
+            self.disagrees |= !self.gaps.iter().any(|gap| gap.lsn < lsn && lsn < gap.doubtful_until);
+            return;
+        }
         let change = match message.header.kind {
             MessageKind::Other | MessageKind::Cap => None,
             MessageKind::Batch => {
@@ -78,11 +106,11 @@ impl Pages {
             }
             MessageKind::Node => match Node::parse(message.body) {
                 Some((node, true)) => Some(Change::Replace(node)),
-                _ => return self.gaps.push(Gap { lsn, page: Some(page) }),
+                _ => return self.gaps.push(Gap { lsn, end, doubtful_until: end, page: Some(page) }),
             },
             MessageKind::Link => match Link::parse(message.body) {
                 Some(link) => Some(Change::Link(link)),
-                None => return self.gaps.push(Gap { lsn, page: Some(page) }),
+                None => return self.gaps.push(Gap { lsn, end, doubtful_until: end, page: Some(page) }),
             },
         };
         match (&mut self.batch, change) {
@@ -108,22 +136,27 @@ impl Pages {
             Change::Replace(node) => {
                 self.pages.insert(page, Page { base: Some((lsn, node)), links: Vec::new() });
             }
-            Change::Link(link) => self.pages.entry(page).or_default().links.push(link),
+            Change::Link(link) => self.pages.entry(page).or_default().links.push((lsn, link)),
             Change::Free => drop(self.pages.remove(&page)),
         }
     }
 
-    /// True if the body of a damaged message is one of a page: a number that is damaged has damaged bytes behind it, up to
-    /// the end of a sector, and then neither the lengths of a link fit nor the bounds of a node.
-    pub(super) fn has_changed(&self, page: u64, kind: MessageKind, body: &[u8]) -> bool {
-        let Some((_, node)) = self.pages.get(&page).and_then(|page| page.base.as_ref()) else { return false };
-        match kind {
-            MessageKind::Link => Link::fits(body),
+    /// True if the damaged message at an offset changed the page that its header names, as far as its body can tell. The
+    /// number of the page may be what is damaged, and bytes behind it too.
+    pub(super) fn has_changed(&self, lsn: u64, bytes: &[u8], at: usize, header: &Header) -> bool {
+        if self.positions.as_ref().is_some_and(|positions| lsn < positions.until) {
+            return self.positions.as_ref().is_some_and(|positions| positions.names(header.page, lsn));
+        }
+        let Some(node) = self.node(header.page) else { return false };
+        let body = bytes.get(header.start..header.end).unwrap_or_default();
+        let fits = match header.kind {
+            MessageKind::Link => Link::key(body).is_some_and(|key| node.contains(key)),
             MessageKind::Node => {
                 Node::parse(body).is_some_and(|(damaged, _)| damaged.low == node.low && !node.low.is_empty())
             }
             _ => false,
-        }
+        };
+        fits && !is_of_other(bytes, at, header, self.pages.keys().copied())
     }
 
     /// Takes the entries of a damaged message, as far as it can be parsed.
@@ -149,23 +182,39 @@ impl Pages {
         // A batch that is not complete never counted, and what follows it neither.
         self.batch = None;
         let chain = self.chain();
-        let lost = self.lost();
-        let mut found = IndexPages { entries: std::mem::take(&mut self.damaged), lost, is_uncertain: chain.is_none() };
-        let overlapping = if chain.is_some() { HashSet::new() } else { self.overlapping() };
-        if chain.is_none() {
-            found.lost.extend(self.holes());
+        let is_linked = chain.is_some();
+        let mut live = chain.unwrap_or_else(|| self.leaves().map(|(number, ..)| number).collect());
+        let mut current = self.current_of(&live);
+        let mut found =
+            IndexPages { entries: std::mem::take(&mut self.damaged), lost: self.lost(), is_uncertain: false };
+        if self.positions.is_none() && !is_linked {
+            found.is_uncertain = true;
+            self.remove_overlapping(&mut current, &live);
+            found.lost.extend(self.holes(&live));
+        } else if self.positions.is_some() && (!is_linked || current.len() < live.len()) {
+            // The chain may be one of an earlier state. Everything that a proven page does not cover is lost.
+            live = self.leaves().map(|(number, ..)| number).filter(|number| !self.is_unused(*number)).collect();
+            current = self.current_of(&live);
+            self.remove_detached(&mut current);
+            let all = current.iter().copied().collect::<Vec<_>>();
+            self.remove_overlapping(&mut current, &all);
+            found.lost.extend(self.holes(&current));
         }
-        let live = chain.unwrap_or_else(|| self.leaves().map(|(number, ..)| number).collect());
         for number in live {
             let Some(page) = self.pages.get(&number) else { continue };
-            let current = self.is_current(number, page) && !overlapping.contains(&number);
-            found.is_uncertain |= !current && !self.gaps.iter().any(|gap| gap.page == Some(number));
-            found.entries.extend(page.entries(current));
+            let is_current = current.contains(&number);
+            found.is_uncertain |= !is_current && !self.has_bounds(number, page);
+            found.entries.extend(page.entries(is_current));
         }
         if !found.lost.is_empty() {
             found.entries.extend(self.entries_without_pages());
         }
         found
+    }
+
+    /// True if the log does not end before the positions, nor has other messages there.
+    pub(super) fn agree_with_positions(&self) -> bool {
+        !self.disagrees && self.positions.as_ref().is_none_or(|positions| positions.last() < self.end)
     }
 
     /// The leaves from the first to the last, if none of them is missing.
@@ -192,13 +241,66 @@ impl Pages {
         }
     }
 
+    /// The pages of these that can miss no change.
+    fn current_of(&self, numbers: &[u64]) -> BTreeSet<u64> {
+        let is_current = |number: &u64| self.pages.get(number).is_some_and(|page| self.is_current(*number, page));
+        numbers.iter().copied().filter(is_current).collect()
+    }
+
     /// True if no change of a page can be missing.
     fn is_current(&self, number: u64, page: &Page) -> bool {
         let Some((lsn, _)) = page.base else { return false };
-        let concerns = |gap: &&Gap| gap.lsn > lsn && gap.page.is_none_or(|page| page == number);
-        lsn >= self.missing_before
-            && !self.gaps.iter().any(|gap| concerns(&gap))
-            && !page.links.iter().any(|link| matches!(link, Link::Merge))
+        let known = self.positions.as_ref().is_none_or(|positions| {
+            // Before the LSN of the positions no message is missing that they do not name.
+            lsn >= positions.until || positions.are_all(number, page.lsns())
+        });
+        let from = lsn.max(self.known_until());
+        let is_listed = page.lsns().all(|lsn| lsn < from);
+        let concerns = |gap: &Gap| {
+            let end = if is_listed { gap.end } else { gap.doubtful_until };
+            end > from && gap.page.is_none_or(|page| page == number)
+        };
+        let is_merging = || page.links.iter().any(|(_, link)| matches!(link, Link::Merge));
+        known && from >= self.missing_before && !self.gaps.iter().any(concerns) && !is_merging()
+    }
+
+    /// True if it is known which keys are lost with a page that is not current.
+    fn has_bounds(&self, number: u64, page: &Page) -> bool {
+        if self.gaps.iter().any(|gap| gap.page == Some(number)) {
+            return true;
+        }
+        let from = page.base.as_ref().map_or(0, |(lsn, _)| *lsn).max(self.known_until());
+        let concerns = |gap: &Gap| gap.end > from && gap.page.is_none();
+        self.positions.is_some() && from >= self.missing_before && !self.gaps.iter().any(concerns)
+    }
+
+    /// True if a page with a message was not in use any more, or not yet.
+    fn is_unused(&self, number: u64) -> bool {
+        let Some(positions) = &self.positions else { return false };
+        let lsn = self.pages.get(&number).and_then(|page| page.lsns().last());
+        lsn.is_some_and(|lsn| lsn < positions.until) && !positions.is_in_use(number)
+    }
+
+    /// The LSN before which the positions of all messages are known.
+    fn known_until(&self) -> u64 {
+        self.positions.as_ref().map_or(0, |positions| positions.until)
+    }
+
+    /// Removes pages that a crash left: the second part of a page that was being split, to which no other one refers, and one
+    /// that was being merged.
+    fn remove_detached(&self, numbers: &mut BTreeSet<u64>) {
+        let nodes = self.pages.values().filter_map(|page| Some(&page.base.as_ref()?.1));
+        let references = nodes.flat_map(|node| {
+            let children = if let Data::Index(children) = &node.data { children.as_slice() } else { &[] };
+            children.iter().copied().chain(node.next)
+        });
+        let referenced: HashSet<u64> = references.chain(self.root).collect();
+        let is_merging = |number| self.node(number).is_some_and(|node| node.is_merging);
+        numbers.retain(|number| referenced.contains(number) && !is_merging(*number));
+    }
+
+    fn node(&self, number: u64) -> Option<&Node> {
+        Some(&self.pages.get(&number)?.base.as_ref()?.1)
     }
 
     fn leaves(&self) -> impl Iterator<Item = (u64, u64, &Node)> {
@@ -207,34 +309,38 @@ impl Pages {
         leaves.map(|(number, (lsn, node))| (number, *lsn, node))
     }
 
-    /// The leaves whose bounds overlap: some of them were freed or split, and it is unknown which.
-    fn overlapping(&self) -> HashSet<u64> {
-        let mut sorted: Vec<_> = self.leaves().collect();
-        sorted.sort_by(|(_, _, one), (_, _, other)| one.low.cmp(&other.low));
-        let mut overlapping = HashSet::new();
+    /// Removes the leaves whose bounds overlap with others: some of them were freed or split, and it is unknown which.
+    fn remove_overlapping(&self, numbers: &mut BTreeSet<u64>, others: &[u64]) {
+        let mut sorted: Vec<_> = others.iter().filter_map(|number| Some((*number, self.node(*number)?))).collect();
+        sorted.sort_by(|(_, one), (_, other)| one.low.cmp(&other.low));
         let mut reach: Option<(u64, &[u8])> = None;
-        for (number, _, node) in sorted {
+        for (number, node) in sorted {
             if let Some((before, high)) = reach
                 && (high.is_empty() || node.low.as_slice() < high)
             {
-                overlapping.extend([before, number]);
+                numbers.remove(&before);
+                numbers.remove(&number);
             }
             if reach.is_none_or(|(_, high)| !high.is_empty() && (node.high.is_empty() || node.high.as_slice() > high)) {
                 reach = Some((number, &node.high));
             }
         }
-        overlapping
     }
 
-    /// The parts of the key space that no leaf covers.
-    fn holes(&self) -> Vec<LostRange> {
-        let mut sorted: Vec<_> = self.leaves().map(|(_, _, node)| (&node.low, &node.high)).collect();
+    /// The parts of the key space that no leaf of these covers.
+    fn holes<'n>(&self, leaves: impl IntoIterator<Item = &'n u64>) -> Vec<LostRange> {
+        let nodes = leaves.into_iter().filter_map(|number| self.node(*number));
+        let mut sorted: Vec<_> = nodes.map(|node| (&node.low, &node.high)).collect();
         sorted.sort();
         let (mut holes, mut reach) = (Vec::new(), Some(Vec::new()));
+        let place = match &self.gaps[..] {
+            [gap] if gap.lsn < u64::MAX => format!("index: the message at LSN {}", gap.lsn),
+            _ => "index: a page that is missing".to_owned(),
+        };
         let hole = |from: &[u8], to: Option<&[u8]>| LostRange {
             from: Bytes::copy_from_slice(from),
             to: to.map(Bytes::copy_from_slice),
-            place: "index: a page that is missing".to_owned(),
+            place: place.clone(),
         };
         for (low, high) in sorted {
             let Some(end) = &reach else { break };
@@ -256,7 +362,7 @@ impl Pages {
     /// The keys that damaged messages may have had.
     fn lost(&self) -> Vec<LostRange> {
         let mut lost = BTreeMap::new();
-        for gap in &self.gaps {
+        for gap in self.gaps.iter().filter(|gap| gap.end > self.known_until()) {
             let place = format!("index: the message at LSN {}", gap.lsn);
             let range = match gap.page {
                 None => LostRange::all(place),
@@ -285,7 +391,7 @@ impl Pages {
         prefixes.dedup();
         prefixes.truncate(MAX_PREFIXES);
         let links = self.pages.values().filter(|page| page.base.is_none()).flat_map(|page| &page.links);
-        let sets = links.filter_map(|link| match link {
+        let sets = links.filter_map(|(_, link)| match link {
             Link::Set(key, value) => Some((key, value)),
             Link::Delete(_) | Link::Merge => None,
         });
@@ -294,12 +400,17 @@ impl Pages {
 }
 
 impl Page {
+    /// The LSNs of its messages.
+    fn lsns(&self) -> impl Iterator<Item = u64> {
+        self.base.iter().map(|(lsn, _)| *lsn).chain(self.links.iter().map(|(lsn, _)| *lsn))
+    }
+
     /// The entries of a leaf with its links.
     fn entries(&self, current: bool) -> Vec<ScannedEntry> {
         let Some((_, node)) = &self.base else { return Vec::new() };
         let Data::Leaf(leaf) = &node.data else { return Vec::new() };
         let mut entries: BTreeMap<&[u8], &[u8]> = leaf.iter().map(|(key, value)| (&**key, &**value)).collect();
-        for link in &self.links {
+        for (_, link) in &self.links {
             match link {
                 Link::Set(key, value) => drop(entries.insert(key, value)),
                 Link::Delete(key) => drop(entries.remove(&**key)),
