@@ -38,7 +38,7 @@ use crate::{
     clean_shutdown,
     commit::Request,
     gc::GarbageCollector,
-    index::{Index, IndexError, IndexOptions},
+    index::{DoubtfulIndex, Index, IndexError, IndexOptions},
     keyspace::Meta,
     log::LogFiles,
     orphans::Orphans,
@@ -216,7 +216,8 @@ impl Checkpointer {
         }
     }
 
-    /// Rebuilds a damaged index. If its damage has no bounds, the store is read-only, and the next start checks the index.
+    /// Rebuilds a damaged index. If its damage has no bounds, the store is read-only, what the index does not have is an error,
+    /// and the next start checks the index.
     fn note_damage(&mut self, damage: &IndexError) {
         match self.rebuild_after(damage) {
             Ok(true) => return,
@@ -229,6 +230,8 @@ impl Checkpointer {
             tracing::warn!(error = &error as &dyn std::error::Error, "the damage could not be recorded");
         }
         self.read_only.set(damage);
+        let doubtful = DoubtfulIndex::new(Arc::clone(&self.writer.index), damage);
+        self.views.replace(|parts| parts.index = Arc::new(doubtful));
     }
 
     /// The free space that a batch needs, in bytes: sled allocates whole segments.

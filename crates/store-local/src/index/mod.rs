@@ -6,6 +6,7 @@
 //! [`keyspace`](crate::keyspace) describes the physical keys: store keys, keys in the space of a sweep, and internal
 //! entries, which begin with a NUL.
 
+mod doubtful;
 mod redb;
 mod sled;
 
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use zarrd_store::IntentId;
 
 pub(crate) use self::{
+    doubtful::DoubtfulIndex,
     redb::RedbIndex,
     sled::{PAGE_POSITIONS, SledIndex},
 };
@@ -82,6 +84,8 @@ pub(crate) enum IndexError {
     Entries { found: u64, expected: u64 },
     #[error("the index has entries that are not where their keys belong, so that look-ups miss them")]
     Misplaced,
+    #[error("the index is damaged, and the damage has no bounds: what it has is not all that was written")]
+    Unbounded,
     #[error("the index is being reopened, because the disk was full")]
     Reopening,
 }
@@ -96,7 +100,7 @@ impl IndexError {
                 _ => None,
             },
             Self::Sled(_) | Self::Panicked(_) | Self::Meta | Self::Intent(_) => None,
-            Self::Entries { .. } | Self::Misplaced | Self::Reopening => None,
+            Self::Entries { .. } | Self::Misplaced | Self::Unbounded | Self::Reopening => None,
         }
     }
 
@@ -106,7 +110,7 @@ impl IndexError {
             Self::Sled(error) => matches!(error, ::sled::Error::Corruption { .. }),
             Self::Redb(error) => matches!(**error, ::redb::Error::Corrupted(_)),
             Self::Panicked(_) | Self::Meta | Self::Intent(_) => true,
-            Self::Entries { .. } | Self::Misplaced => true,
+            Self::Entries { .. } | Self::Misplaced | Self::Unbounded => true,
             Self::Io(_) | Self::Reopening => false,
         }
     }
