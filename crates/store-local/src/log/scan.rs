@@ -21,6 +21,8 @@ pub(crate) struct ScannedSegment {
     pub(crate) frames: Vec<(u64, Vec<Operation>)>,
     /// True if a frame is damaged: one between others, or one of which one bit was repaired.
     pub(crate) damaged: bool,
+    /// True if a frame follows the last one that is not whole: of a commit that a crash interrupted, or of a damaged one.
+    pub(crate) torn: bool,
 }
 
 /// Finds the valid frames of a segment. Those that a recycled segment had before are not valid.
@@ -33,9 +35,10 @@ pub(crate) fn scan_segment(key: LogKey, id: u64, bytes: Bytes) -> ScannedSegment
         cut_short,
         frames: Vec::new(),
         damaged: false,
+        torn: false,
     };
     let mut at = usize::try_from(HEADER_BYTES).unwrap_or(usize::MAX);
-    let mut skipped = false;
+    let (mut skipped, mut end) = (false, at);
     while at < bytes.len() {
         let rest = bytes.slice(at..);
         // The first bytes of a frame behind others may be damaged.
@@ -49,6 +52,7 @@ pub(crate) fn scan_segment(key: LogKey, id: u64, bytes: Bytes) -> ScannedSegment
                 skipped = false;
                 found.frames.push((group, operations));
                 at = at.saturating_add(len);
+                end = at;
             }
             None => {
                 skipped = true;
@@ -56,7 +60,22 @@ pub(crate) fn scan_segment(key: LogKey, id: u64, bytes: Bytes) -> ScannedSegment
             }
         }
     }
+    let first = found.header.map_or(0, |(_, first)| first);
+    let next = found.frames.last().map_or(first, |(group, _)| group.saturating_add(1));
+    found.torn = is_torn(bytes.get(end..).unwrap_or_default(), first, next);
     found
+}
+
+/// True if the bytes behind the last frame were part of the frame of the next group. Behind it are zeros, or the earlier frames
+/// of a recycled segment.
+fn is_torn(rest: &[u8], first: u64, next: u64) -> bool {
+    if rest.iter().all(|byte| *byte == 0) {
+        return false;
+    }
+    let group = |bytes: &[u8]| bytes.get(8..16)?.first_chunk().map(|group| u64::from_be_bytes(*group));
+    let is_earlier = |bytes: &[u8]| is_frame_start(bytes) && group(bytes).is_some_and(|group| group < first);
+    let begins_next = group(rest).is_some_and(|group| group == next || is_frame_start(rest) && group > next);
+    begins_next || !rest.chunks(8).enumerate().any(|(at, _)| rest.get(at.saturating_mul(8)..).is_some_and(is_earlier))
 }
 
 /// The header of a segment, perhaps after a repair, and its bytes.
@@ -84,4 +103,31 @@ fn repaired(key: LogKey, id: u64, rest: &Bytes) -> Option<(u64, Bytes, usize)> {
     }
     // A bit of the header, which may be one of the length.
     if repair_bit(&mut bytes, FRAME_HEADER, is_valid) { decode_frame(key, id, &bytes.into()) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::frame::encode_frame;
+
+    #[test]
+    fn rest_of_the_next_frame_is_told_from_zeros_and_from_earlier_frames() {
+        let key = LogKey::new(7, 9);
+        let frame = |group| encode_frame(key, 3, group, &[9; 200]).to_vec();
+        let with_zeros = |mut bytes: Vec<u8>, at: std::ops::Range<usize>| {
+            bytes[at].fill(0);
+            bytes
+        };
+        let earlier = [vec![5; 40], frame(8), frame(9)].concat();
+        let is_torn = |rest: &[u8]| super::is_torn(rest, 10, 12);
+        assert!(!is_torn(&[0; 400]) && !is_torn(&[]) && !is_torn(&earlier));
+        // A part of the next frame is missing, also in a segment that is used again.
+        for missing in [100..224, 0..8, 0..100, 16..224] {
+            let torn = with_zeros(frame(12), missing.clone());
+            let over_earlier = [torn.clone(), earlier.clone()].concat();
+            assert!(is_torn(&torn), "{missing:?}");
+            assert_eq!(is_torn(&over_earlier), missing != (0..100), "{missing:?}");
+        }
+        assert!(is_torn(&[&frame(12)[..8], &[0xFF; 200]].concat()), "its group is damaged");
+    }
 }

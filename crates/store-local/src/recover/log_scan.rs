@@ -1,7 +1,8 @@
 //! The log, as far as it can be read.
 //!
 //! Each frame has a checksum that binds it to its segment and store, so frames are found behind damaged ones too. Groups
-//! are numbered without gaps, which tells that some are missing, except at the end of the log.
+//! are numbered without gaps, which tells that some are missing, except at the end of the log. There the rest of a frame says
+//! that a commit was interrupted by a crash, or is damaged.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -123,7 +124,8 @@ impl LogScan {
             }
         };
         let is_unreadable = part.error.is_some();
-        let ScannedSegment { header, cut_short, frames, damaged } = scan_segment(key, id, Bytes::from(part.bytes));
+        let ScannedSegment { header, cut_short, frames, damaged, torn } =
+            scan_segment(key, id, Bytes::from(part.bytes));
         if let Some((epoch, first_group)) = header {
             self.epoch = self.epoch.max(epoch);
             // A store is created with the first segment, and first opened with the second one. That of a store that was
@@ -131,8 +133,12 @@ impl LogScan {
             self.from_start |= first_group == 1 && matches!((id, epoch), (1, 0) | (2, 1));
             self.before_segments = self.before_segments.max(first_group.saturating_sub(1));
         }
-        if is_last && (header.is_none() || cut_short || is_unreadable) {
+        if is_last && (header.is_none() || cut_short || is_unreadable || torn) {
             self.open_end = true;
+        }
+        if is_last && torn {
+            let segment = crate::log::segment_name(id);
+            self.damage.push(format!("log/{segment}: its last commit is not whole, and may have been acknowledged"));
         }
         if header.is_none() || cut_short || is_unreadable || damaged {
             let what = match (header.is_none(), cut_short) {
