@@ -111,7 +111,7 @@ mod tests {
     use crate::log::frame::encode_frame;
 
     #[test]
-    fn rest_of_the_next_frame_is_told_from_zeros_and_from_earlier_frames() {
+    fn rest_of_the_next_frame_differs_from_zeros_and_earlier_frames() {
         let key = LogKey::new(7, 9);
         let frame = |group| encode_frame(key, 3, group, &[9; 200]).to_vec();
         let with_zeros = |mut bytes: Vec<u8>, at: std::ops::Range<usize>| {
