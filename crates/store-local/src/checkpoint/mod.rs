@@ -38,7 +38,7 @@ use crate::{
     clean_shutdown,
     commit::Request,
     gc::GarbageCollector,
-    index::{DoubtfulIndex, Index, IndexError, IndexOptions},
+    index::{Index, IndexError, IndexOptions, UnavailableIndex},
     keyspace::Meta,
     log::LogFiles,
     orphans::Orphans,
@@ -230,7 +230,7 @@ impl Checkpointer {
             tracing::warn!(error = &error as &dyn std::error::Error, "the damage could not be recorded");
         }
         self.read_only.set(damage);
-        let doubtful = DoubtfulIndex::new(Arc::clone(&self.writer.index), damage);
+        let doubtful = UnavailableIndex::damaged(Arc::clone(&self.writer.index), damage);
         self.views.replace(|parts| parts.index = Arc::new(doubtful));
     }
 

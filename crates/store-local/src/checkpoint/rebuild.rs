@@ -77,12 +77,7 @@ impl Checkpointer {
     /// Rebuilds the index after it failed with `cause`. Returns false, without a change, if its damage has no bounds.
     pub(super) fn rebuild_after(&mut self, cause: &IndexError) -> Result<bool, IndexError> {
         self.rebuilds = self.rebuilds.saturating_add(1);
-        if let Err(error) = index_pages::save_positions(&*self.writer.index, &self.generations.dir()) {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "the positions of the index's pages were not saved"
-            );
-        }
+        index_pages::save_positions_if_possible(&*self.writer.index, &self.generations.dir());
         if self.rebuilds > MAX_REBUILDS || self.read_rebuilt().is_none() {
             return Ok(false);
         }

@@ -5,38 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-
 use super::{Checkpointer, Verification, VerifyState};
 use crate::{
     damage::KnownDamage,
-    index::{self, Index, IndexError, IndexIter},
+    index::{self, Index, IndexError, UnavailableIndex},
     keyspace::{Meta, Sweeps},
 };
 
 /// The maximum time to wait for readers to leave the index.
 const MAX_READER_WAIT: Duration = Duration::from_secs(10);
-
-/// The placeholder for an index that is being opened again.
-struct Unavailable;
-
-impl Index for Unavailable {
-    fn get(&self, _: &[u8]) -> Result<Option<Bytes>, IndexError> {
-        Err(IndexError::Reopening)
-    }
-
-    fn iter(&self, _: &[u8]) -> Result<IndexIter<'_>, IndexError> {
-        Err(IndexError::Reopening)
-    }
-
-    fn apply(&self, _: Vec<(Bytes, Option<Bytes>)>) -> Result<(), IndexError> {
-        Err(IndexError::Reopening)
-    }
-
-    fn sync(&self) -> Result<(), IndexError> {
-        Err(IndexError::Reopening)
-    }
-}
 
 impl Checkpointer {
     /// Opens the index again. Readers do not see it before [`publish_index`](Self::publish_index).
@@ -53,7 +30,7 @@ impl Checkpointer {
 
     /// Closes the index. Readers have to wait.
     pub(super) fn close_index(&mut self) {
-        let unavailable: Arc<dyn Index> = Arc::new(Unavailable);
+        let unavailable: Arc<dyn Index> = Arc::new(UnavailableIndex::reopening());
         self.views.replace(|parts| parts.index = Arc::clone(&unavailable));
         let old = std::mem::replace(&mut self.writer.index, unavailable);
         let started = Instant::now();

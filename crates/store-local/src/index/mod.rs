@@ -6,9 +6,9 @@
 //! [`keyspace`](crate::keyspace) describes the physical keys: store keys, keys in the space of a sweep, and internal
 //! entries, which begin with a NUL.
 
-mod doubtful;
 mod redb;
 mod sled;
+mod unavailable;
 
 use std::{fs::TryLockError, io, path::Path};
 
@@ -16,9 +16,9 @@ use bytes::Bytes;
 use zarrd_store::IntentId;
 
 pub(crate) use self::{
-    doubtful::DoubtfulIndex,
     redb::RedbIndex,
     sled::{PAGE_POSITIONS, SledIndex},
+    unavailable::UnavailableIndex,
 };
 use crate::regular_file;
 

@@ -6,7 +6,7 @@ mod rebuilt;
 mod redb_pages;
 mod sled_pages;
 
-use std::{fs::File, io, path::Path};
+use std::{error::Error, fs::File, io, path::Path};
 
 use self::pages::IndexPages;
 pub(crate) use self::{index_state::IndexState, pages::read_part, rebuilt::RebuiltIndex};
@@ -41,6 +41,13 @@ pub(crate) fn save_positions(index: &dyn Index, dir: &Path) -> Result<(), IndexE
     let Some(positions) = index.page_positions()? else { return Ok(()) };
     let written = write_durably(&dir.join(PAGE_POSITIONS), &positions);
     written.and_then(|()| File::open(dir)?.sync_all()).map_err(IndexError::Io)
+}
+
+/// The same where a failure only costs the bounds of later damage, such as on a full disk.
+pub(crate) fn save_positions_if_possible(index: &dyn Index, dir: &Path) {
+    if let Err(error) = save_positions(index, dir) {
+        tracing::warn!(error = &error as &dyn Error, "the positions of the index's pages were not saved");
+    }
 }
 
 fn scan(dir: &Path, kind: IndexKind) -> IndexPages {

@@ -57,13 +57,8 @@ pub(super) fn scan(dir: &Path) -> IndexPages {
     };
     let (found, unknown) = segments(&file, len, size);
     let read = |positions| read_segments(&file, &found, unknown, size, positions);
-    let positions = Positions::read(dir);
-    let is_known = positions.is_some();
-    let pages = read(positions);
-    match is_known && !pages.agree_with_positions() {
-        true => read(None).into_index(),
-        false => pages.into_index(),
-    }
+    let pages = read(Positions::read(dir));
+    if pages.agree_with_positions() { pages.into_index() } else { read(None).into_index() }
 }
 
 /// True if the file has segments of this size: its first one, or another one, has a sound header or message.

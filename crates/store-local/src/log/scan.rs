@@ -75,7 +75,7 @@ fn is_torn(rest: &[u8], first: u64, next: u64) -> bool {
     let group = |bytes: &[u8]| bytes.get(8..16)?.first_chunk().map(|group| u64::from_be_bytes(*group));
     let is_earlier = |bytes: &[u8]| is_frame_start(bytes) && group(bytes).is_some_and(|group| group < first);
     let begins_next = group(rest).is_some_and(|group| group == next || is_frame_start(rest) && group > next);
-    begins_next || !rest.chunks(8).enumerate().any(|(at, _)| rest.get(at.saturating_mul(8)..).is_some_and(is_earlier))
+    begins_next || !(0..rest.len()).step_by(8).any(|at| rest.get(at..).is_some_and(is_earlier))
 }
 
 /// The header of a segment, perhaps after a repair, and its bytes.

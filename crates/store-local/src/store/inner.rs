@@ -1,7 +1,6 @@
 //! The state that all clones of a store share.
 
 use std::{
-    error::Error,
     fs::File,
     io,
     path::Path,
@@ -340,10 +339,7 @@ impl StoreInner {
         let _ = collector.join();
         drop(self.views.close());
         let (index, generations, meta) = checkpointer.into_parts();
-        if let Err(error) = index_pages::save_positions(&*index, &generations.dir()) {
-            // Only needed after damage.
-            tracing::warn!(error = &error as &dyn Error, "the positions of the index's pages were not saved");
-        }
+        index_pages::save_positions_if_possible(&*index, &generations.dir());
         close_index(index)?;
         committed.map_err(|_| StoreError::ReadOnly)?;
         self.read_only.check()?;

@@ -127,7 +127,7 @@ pub(super) fn flipped_bit(bytes: &[u8], at: usize, header: &Header) -> Option<us
         if let Some(bit) = changes.iter().position(|change| *change == difference) {
             return position.checked_mul(8)?.checked_add(bit);
         }
-        changes = changes.map(|change| table(change & 0xFF) ^ (change >> 8));
+        changes = changes.map(|change| add(change, &0));
     }
     None
 }

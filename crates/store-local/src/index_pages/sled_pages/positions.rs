@@ -1,7 +1,7 @@
-//! Where the messages of pages are, from the files that say so.
+//! The positions of the messages of pages, from the files that have them.
 //!
 //! sled writes `snap.*` when it is opened, and the store writes `pages` in the same format when it is closed or compacted.
-//! With one of them, a damaged part of the log has bounds: whoever knows all messages of a page can tell that none is missing.
+//! With one of them, a damaged part of the log has bounds: a page whose messages are all where they were misses none.
 //!
 //! ```text
 //! file:    LSN + 1 i64, segment, pages, length u64, CRC-32 u32 of the pages and what is before them
@@ -66,11 +66,11 @@ impl Positions {
     }
 
     /// True if these are all messages of a page before the LSN: its replacement and the links behind it.
-    pub(super) fn are_all(&self, page: u64, mut messages: impl Iterator<Item = u64>) -> bool {
+    pub(super) fn are_all(&self, page: u64, messages: impl Iterator<Item = u64>) -> bool {
         match self.messages(page) {
             Some(PageMessages::Live(all)) => {
-                let mut all = all.iter().copied().filter(|lsn| *lsn < self.until);
-                all.by_ref().eq(messages.by_ref().filter(|lsn| *lsn < self.until))
+                let is_known = |lsn: &u64| *lsn < self.until;
+                all.iter().copied().filter(is_known).eq(messages.filter(is_known))
             }
             _ => false,
         }

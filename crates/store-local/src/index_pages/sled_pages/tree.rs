@@ -46,7 +46,7 @@ pub(super) struct Pages {
     pub(super) gaps: Vec<Gap>,
     /// An LSN before which segments do not exist: they were free, or were lost.
     pub(super) missing_before: u64,
-    /// Where messages were before some LSN, if a file says so.
+    /// The positions of the messages before some LSN, if a file has them.
     positions: Option<Positions>,
     /// Entries of damaged messages.
     damaged: Vec<ScannedEntry>,
@@ -141,11 +141,11 @@ impl Pages {
         }
     }
 
-    /// True if the damaged message at an offset changed the page that its header names, as far as its body can tell. The
+    /// True if the damaged message at an offset changed the page that its header names, as far as its body shows. The
     /// number of the page may be what is damaged, and bytes behind it too.
     pub(super) fn has_changed(&self, lsn: u64, bytes: &[u8], at: usize, header: &Header) -> bool {
-        if self.positions.as_ref().is_some_and(|positions| lsn < positions.until) {
-            return self.positions.as_ref().is_some_and(|positions| positions.names(header.page, lsn));
+        if let Some(positions) = self.positions.as_ref().filter(|positions| lsn < positions.until) {
+            return positions.names(header.page, lsn);
         }
         let Some(node) = self.node(header.page) else { return false };
         let body = bytes.get(header.start..header.end).unwrap_or_default();
@@ -169,8 +169,7 @@ impl Pages {
             }
             MessageKind::Link => {
                 let Some(Link::Set(key, value)) = Link::parse(body) else { return };
-                let prefix = self.pages.get(&page).and_then(|page| page.base.as_ref());
-                let prefix = prefix.map(|(_, node)| node.key_prefix()).unwrap_or_default();
+                let prefix = self.node(page).map(Node::key_prefix).unwrap_or_default();
                 self.damaged.push(entry(prefix, &key, &value, false));
             }
             _ => {}
@@ -183,7 +182,7 @@ impl Pages {
         self.batch = None;
         let chain = self.chain();
         let is_linked = chain.is_some();
-        let mut live = chain.unwrap_or_else(|| self.leaves().map(|(number, ..)| number).collect());
+        let mut live = chain.unwrap_or_else(|| self.leaves().map(|(number, _)| number).collect());
         let mut current = self.current_of(&live);
         let mut found =
             IndexPages { entries: std::mem::take(&mut self.damaged), lost: self.lost(), is_uncertain: false };
@@ -193,7 +192,7 @@ impl Pages {
             found.lost.extend(self.holes(&live));
         } else if self.positions.is_some() && (!is_linked || current.len() < live.len()) {
             // The chain may be one of an earlier state. Everything that a proven page does not cover is lost.
-            live = self.leaves().map(|(number, ..)| number).filter(|number| !self.is_unused(*number)).collect();
+            live = self.leaves().map(|(number, _)| number).filter(|number| !self.is_unused(*number)).collect();
             current = self.current_of(&live);
             self.remove_detached(&mut current);
             let all = current.iter().copied().collect::<Vec<_>>();
@@ -221,14 +220,14 @@ impl Pages {
     fn chain(&self) -> Option<Vec<u64>> {
         let mut number = self.root?;
         for _ in 0..MAX_DEPTH {
-            match &self.pages.get(&number)?.base.as_ref()?.1.data {
+            match &self.node(number)?.data {
                 Data::Index(children) => number = *children.first()?,
                 Data::Leaf(_) => break,
             }
         }
         let (mut chain, mut seen, mut high) = (Vec::new(), HashSet::new(), Vec::new());
         loop {
-            let node = &self.pages.get(&number)?.base.as_ref()?.1;
+            let node = self.node(number)?;
             if !matches!(node.data, Data::Leaf(_)) || node.low != high || !seen.insert(number) {
                 return None;
             }
@@ -303,10 +302,9 @@ impl Pages {
         Some(&self.pages.get(&number)?.base.as_ref()?.1)
     }
 
-    fn leaves(&self) -> impl Iterator<Item = (u64, u64, &Node)> {
-        let bases = self.pages.iter().filter_map(|(number, page)| Some((*number, page.base.as_ref()?)));
-        let leaves = bases.filter(|(_, (_, node))| matches!(node.data, Data::Leaf(_)));
-        leaves.map(|(number, (lsn, node))| (number, *lsn, node))
+    fn leaves(&self) -> impl Iterator<Item = (u64, &Node)> {
+        let nodes = self.pages.iter().filter_map(|(number, page)| Some((*number, &page.base.as_ref()?.1)));
+        nodes.filter(|(_, node)| matches!(node.data, Data::Leaf(_)))
     }
 
     /// Removes the leaves whose bounds overlap with others: some of them were freed or split, and it is unknown which.
@@ -385,7 +383,7 @@ impl Pages {
     /// Entries of links whose pages have no start: their keys are tried with the prefixes of other pages, and the
     /// checksums of records tell which one is right.
     fn entries_without_pages(&self) -> Vec<ScannedEntry> {
-        let mut prefixes: Vec<&[u8]> = self.leaves().map(|(_, _, node)| node.key_prefix()).collect();
+        let mut prefixes: Vec<&[u8]> = self.leaves().map(|(_, node)| node.key_prefix()).collect();
         prefixes.push(b"");
         prefixes.sort_unstable();
         prefixes.dedup();

@@ -72,7 +72,7 @@ async fn served(store: &LocalStore, model: &BTreeMap<String, Vec<u8>>) -> Served
         }
     }
     let listing = match listed(store).await {
-        // If damage without bounds was found in use, nothing tells which keys there are.
+        // After damage without bounds was found in use, the keys are unknown.
         Err(StoreError::Backend { source, .. }) if format!("{source:?}").contains("Unbounded") => Vec::new(),
         listing => listing.unwrap(),
     };
