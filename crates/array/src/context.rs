@@ -16,6 +16,7 @@ use crate::{
     cache::ChunkCache,
     coordinate_cache::CoordinateCache,
     error::ArrayError,
+    hierarchy::walk::document_cache::DocumentCache,
     locks::{
         path::{PathGuard, PathLocks, Scope},
         striped::StripedLocks,
@@ -65,6 +66,8 @@ pub(crate) struct Context {
     pub(crate) buffers: Arc<BufferPool>,
     /// Resolved arrays, so that documents are parsed once for each version.
     pub(crate) nodes: Arc<NodeCache>,
+    /// Documents that walks have checked.
+    pub(crate) documents: Arc<DocumentCache>,
     /// Results of reductions, statistics and slices.
     pub(crate) results: Arc<ResultCache>,
     /// Decoded coordinates.
@@ -106,6 +109,7 @@ impl Context {
             decodes: Arc::default(),
             buffers: Arc::new(BufferPool::new(options.max_memory / UNUSED_BUFFERS)),
             nodes: Arc::default(),
+            documents: Arc::default(),
             results: Arc::new(ResultCache::new(options.result_cache)),
             coordinates: Arc::default(),
             path_locks: Arc::default(),

@@ -39,7 +39,7 @@ pub(crate) type Text = Result<Bytes, DocumentError>;
 pub(crate) type Read = (Key, Version, Text);
 
 /// The documents of v2 and v3 at a path, and the entry point of a draft hierarchy.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Documents {
     v3: Option<PresentDocuments>,
     v2: Option<PresentDocuments>,
@@ -48,6 +48,7 @@ pub(crate) struct Documents {
 }
 
 /// The documents of one node.
+#[derive(Clone, Debug)]
 struct PresentDocuments {
     kind: NodeKind,
     own: NodeVersions,
@@ -150,10 +151,11 @@ impl Documents {
         Some(DialectRelation::between(v3, v2))
     }
 
-    /// The size of the documents of v2 and v3, in bytes.
+    /// The size of all readable documents, in bytes.
     pub(crate) fn size(&self) -> usize {
-        let stored = [&self.v3, &self.v2].into_iter().flatten().filter_map(|present| present.stored.as_ref().ok());
-        stored.map(|stored| stored.document.len()).fold(0, usize::saturating_add)
+        let stored = self.present().filter_map(|(_, present)| present.stored.as_ref().ok());
+        let texts = stored.flat_map(|stored| once(&stored.document).chain(&stored.attributes));
+        texts.map(Json::len).fold(0, usize::saturating_add)
     }
 
     fn present(&self) -> impl Iterator<Item = (Dialect, &PresentDocuments)> {

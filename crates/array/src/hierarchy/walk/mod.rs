@@ -17,11 +17,13 @@
 
 pub(crate) mod ahead;
 pub(crate) mod copies;
+pub(crate) mod document_cache;
 pub(crate) mod documents;
 pub(crate) mod level;
 pub(crate) mod listing;
 pub(crate) mod mode;
 pub(crate) mod named;
+pub(crate) mod node_documents;
 pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod scan;

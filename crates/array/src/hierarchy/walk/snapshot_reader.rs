@@ -1,7 +1,5 @@
 //! Reading documents and listings as of one commit: they are read optimistically, and validated afterwards.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use zarrd_executor::{Cost, Work};
@@ -15,7 +13,7 @@ use zarrd_store::{CachedMeta, Key, MountFailure, Prefix, Snapshot, StoreError, V
 use super::{
     ahead::ReadAhead,
     copies::TrustedCopies,
-    documents::{Check, Documents, Read, Text, draft_branch},
+    documents::Text,
     listing::{self, Listed, PageReads},
     named::NamedNodes,
     scan::{Purpose, Scans},
@@ -25,15 +23,8 @@ use crate::{
     context::Context,
     error::ArrayError,
     memory::{claim::Permit, error::MemoryError},
-    metadata::{
-        error::{NodeError, too_many_nodes},
-        keys::NAMES,
-        tree::{NodeKind, NodeTree},
-    },
-    node::{
-        keys::{join_key, node_prefix},
-        resolved::DraftHierarchy,
-    },
+    metadata::error::{NodeError, too_many_nodes},
+    node::keys::node_prefix,
 };
 
 /// The memory of a document for an answer, as a multiple of its size as text.
@@ -47,12 +38,6 @@ const PER_DOCUMENT: u64 = 768;
 
 /// The size up to which documents are read without a reservation of memory.
 const UNRESERVED: u64 = 64 << 10;
-
-/// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
-const ALL: u8 = 0b1111;
-const V3: u8 = 0b0001;
-const V2: u8 = 0b0110;
-const ATTRIBUTES: u8 = 0b1000;
 
 /// The number of requests to a distant store at a time.
 pub(super) const CONCURRENT_REQUESTS: usize = 64;
@@ -144,80 +129,6 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// The documents at each of some paths.
-    pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
-        let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
-        let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
-        let values = self.read_or_copy(&keys).await?;
-        let weight = weight(values.iter().flatten().map(|(.., document)| document));
-        let mut values = keys.into_iter().zip(values).collect::<BTreeMap<_, _>>();
-        let interpret = move || {
-            let mut take = |key: &Option<Key>| values.remove(key.as_ref()?).flatten();
-            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
-        };
-        Ok(self.context.run(Cost::of(Work::Documents, weight), interpret).await?)
-    }
-
-    /// The documents with these keys, from consolidated metadata where these have them.
-    async fn read_or_copy(&mut self, keys: &[Key]) -> Result<Vec<Option<Read>>, NodeError> {
-        let with_key =
-            |(key, read): (&Key, Option<(Version, Text)>)| read.map(|(version, text)| (key.clone(), version, text));
-        if self.copies.is_empty() {
-            return Ok(keys.iter().zip(self.read(keys).await?).map(with_key).collect());
-        }
-        let copied: Vec<Option<Option<Read>>> = keys.iter().map(|key| self.copies.document(key)).collect();
-        let stored: Vec<Key> =
-            keys.iter().zip(&copied).filter(|(_, copied)| copied.is_none()).map(|(key, _)| key.clone()).collect();
-        let mut read = self.read(&stored).await?.into_iter();
-        let values = keys.iter().zip(copied).map(|(key, copied)| match copied {
-            Some(copied) => copied,
-            None => with_key((key, read.next().flatten())),
-        });
-        Ok(values.collect())
-    }
-
-    /// The nodes of a draft hierarchy with these documents.
-    pub(crate) async fn draft_branches(
-        &self,
-        root: &Arc<DraftHierarchy>,
-        found: Vec<(NodePath, NodeKind, Key, (Version, Text))>,
-    ) -> Result<Vec<NodeTree>, NodeError> {
-        let weight = weight(found.iter().map(|(.., (_, document))| document));
-        let root = root.clone();
-        let read = move || {
-            let read =
-                |(path, kind, key, (version, document))| draft_branch(path, &root, kind, (key, version, document));
-            found.into_iter().map(read).collect()
-        };
-        Ok(self.context.run(Cost::of(Work::Documents, weight), read).await?)
-    }
-
-    /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
-    /// exist.
-    pub(super) fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
-        if let Some(keys) = self.copies.keys_of(path) {
-            return keys;
-        }
-        let below = path.key_prefix();
-        if self.left_out.covers(&below) {
-            return Default::default();
-        }
-        let has = match self.scans.documents(&below) {
-            None if self.ahead.needs_only_v3(&below) => V3,
-            None => ALL,
-            Some(0) => return Default::default(),
-            // Missing attributes belong to the node's documents, too.
-            Some(has) => has | if has & V2 == 0 { 0 } else { ATTRIBUTES },
-        };
-        let mut bit = 0;
-        let Ok(prefix) = Prefix::parse(&below) else { return Default::default() };
-        NAMES.map(|name| {
-            let exists = has & (1 << bit) != 0;
-            bit += 1;
-            join_key(&prefix, name).filter(|_| exists)
-        })
-    }
-
     /// The values of documents, with their versions. One that is too large for a document is not read.
     pub(crate) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         if keys.is_empty() {
@@ -229,10 +140,16 @@ impl<'a> SnapshotReader<'a> {
         if self.distant {
             return self.fetch(keys).await;
         }
-        let (context, cost) = (self.context, Cost::of(Work::Lookups, keys.len() as u64));
-        let (snapshot, pending) = context.run_future(cost, self.snapshot(keys)).await??;
-        // A request that has a turn must not wait for memory.
-        self.reserve(pending).await?;
+        let snapshot = self.snapshot(keys).await?;
+        self.texts(&*snapshot, keys).await
+    }
+
+    /// The values of documents in a snapshot that has their metadata.
+    pub(super) async fn texts(
+        &self,
+        snapshot: &dyn Snapshot,
+        keys: &[Key],
+    ) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         let read = async {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
@@ -242,12 +159,12 @@ impl<'a> SnapshotReader<'a> {
                         let size = usize::try_from(info.size).unwrap_or(usize::MAX);
                         Some((info.version, Err(DocumentError::TooLarge { size })))
                     }
-                    Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, Ok(document))),
+                    Some(info) => read_one(snapshot, key).await?.map(|document| (info.version, Ok(document))),
                 });
             }
             Ok::<_, NodeError>(values)
         };
-        context.run_future(cost, read).await?
+        self.context.run_future(Cost::of(Work::Lookups, keys.len() as u64), read).await?
     }
 
     /// Reads documents like [`read`](Self::read), many at a time. A size is known after the first read of a key, so the
@@ -297,8 +214,17 @@ impl<'a> SnapshotReader<'a> {
         Ok(values)
     }
 
+    /// A snapshot of documents, whose versions are recorded, in the order of the keys, and whose memory is reserved.
+    pub(super) async fn snapshot(&mut self, keys: &[Key]) -> Result<Box<dyn Snapshot>, NodeError> {
+        let (context, cost) = (self.context, Cost::of(Work::Lookups, keys.len() as u64));
+        let (snapshot, pending) = context.run_future(cost, self.recorded_snapshot(keys)).await??;
+        // A request that has a turn must not wait for memory.
+        self.reserve(pending).await?;
+        Ok(snapshot)
+    }
+
     /// A snapshot of documents, and the memory that they take.
-    async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
+    async fn recorded_snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
         snapshot.stat_many(keys).await?;
         let mut found = Vec::with_capacity(keys.len());

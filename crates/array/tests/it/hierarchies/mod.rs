@@ -1,6 +1,7 @@
 //! Reading and changing hierarchies of all dialects in an in-memory store.
 
 mod absence;
+mod cached_documents;
 mod concurrency;
 mod consolidated_metadata;
 mod convert;

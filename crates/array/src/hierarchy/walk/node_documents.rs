@@ -1,0 +1,164 @@
+//! Reading the documents of nodes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zarrd_executor::{Cost, Work};
+use zarrd_meta::NodePath;
+use zarrd_store::{Key, Prefix, Version};
+
+use super::{
+    document_cache::DocumentVersions,
+    documents::{Check, Documents, Read, Text, draft_branch},
+    snapshot_reader::{SnapshotReader, weight},
+};
+use crate::{
+    metadata::{
+        error::NodeError,
+        keys::NAMES,
+        tree::{NodeKind, NodeTree},
+    },
+    node::{keys::join_key, resolved::DraftHierarchy},
+};
+
+/// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
+const ALL: u8 = 0b1111;
+const V3: u8 = 0b0001;
+const V2: u8 = 0b0110;
+const ATTRIBUTES: u8 = 0b1000;
+
+/// The keys of the documents that a node may have, in the order of [`NAMES`]; `None` for one that is known not to exist.
+type NodeKeys = [Option<Key>; 4];
+
+impl SnapshotReader<'_> {
+    /// The documents at each of some paths.
+    pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
+        let keys: Vec<NodeKeys> = paths.iter().map(|path| self.keys_of(path)).collect();
+        if check == Check::Model && !self.distant && self.copies.is_empty() {
+            return self.cached_documents(paths, keys).await;
+        }
+        let values = self.read_or_copy(&flat(&keys)).await?;
+        self.interpret(keys, values, check).await
+    }
+
+    /// The documents at each of some paths: cached ones if they have the same versions, others are read and checked.
+    async fn cached_documents(&mut self, paths: &[NodePath], keys: Vec<NodeKeys>) -> Result<Vec<Documents>, NodeError> {
+        let before = self.versions_read.len();
+        let all = flat(&keys);
+        if all.is_empty() {
+            return Ok(paths.iter().map(|_| Documents::default()).collect());
+        }
+        let snapshot = self.snapshot(&all).await?;
+        let mut recorded = self.versions_read.iter().skip(before).map(|(_, version)| *version);
+        let mut version = |key: &Option<Key>| key.as_ref().and_then(|_| recorded.next().flatten());
+        let versions: Vec<DocumentVersions> = keys.iter().map(|keys| keys.each_ref().map(&mut version)).collect();
+        let cache = self.context.documents.clone();
+        let cached: Vec<Option<Documents>> =
+            paths.iter().zip(&versions).map(|(path, versions)| cache.get(path, versions)).collect();
+        let missing = |position: usize| cached.get(position).is_some_and(Option::is_none);
+        let unread: Vec<NodeKeys> =
+            keys.into_iter().enumerate().filter(|(position, _)| missing(*position)).map(|(_, keys)| keys).collect();
+        let wanted = flat(&unread);
+        let values = self.texts(&*snapshot, &wanted).await?;
+        let values = wanted.into_iter().zip(values).map(|read| with_key(read).map(unshared)).collect();
+        let mut read = self.interpret(unread, values, Check::Model).await?.into_iter();
+        let found = paths.iter().zip(&versions).zip(cached).map(|((path, versions), cached)| match cached {
+            Some(documents) => documents,
+            None => {
+                let documents = read.next().unwrap_or_default();
+                cache.insert(path, versions, &documents);
+                documents
+            }
+        });
+        Ok(found.collect())
+    }
+
+    /// The nodes that documents describe, given the values of all keys, in order.
+    async fn interpret(
+        &self,
+        keys: Vec<NodeKeys>,
+        values: Vec<Option<Read>>,
+        check: Check,
+    ) -> Result<Vec<Documents>, NodeError> {
+        let weight = weight(values.iter().flatten().map(|(.., document)| document));
+        let mut values = values.into_iter();
+        let interpret = move || {
+            let mut take = |key: &Option<Key>| key.as_ref().and_then(|_| values.next().flatten());
+            keys.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
+        };
+        Ok(self.context.run(Cost::of(Work::Documents, weight), interpret).await?)
+    }
+
+    /// The documents with these keys, from consolidated metadata where these have them.
+    async fn read_or_copy(&mut self, keys: &[Key]) -> Result<Vec<Option<Read>>, NodeError> {
+        if self.copies.is_empty() {
+            return Ok(keys.iter().cloned().zip(self.read(keys).await?).map(with_key).collect());
+        }
+        let copied: Vec<Option<Option<Read>>> = keys.iter().map(|key| self.copies.document(key)).collect();
+        let stored: Vec<Key> =
+            keys.iter().zip(&copied).filter(|(_, copied)| copied.is_none()).map(|(key, _)| key.clone()).collect();
+        let mut read = self.read(&stored).await?.into_iter();
+        let values = keys.iter().zip(copied).map(|(key, copied)| match copied {
+            Some(copied) => copied,
+            None => with_key((key.clone(), read.next().flatten())),
+        });
+        Ok(values.collect())
+    }
+
+    /// The nodes of a draft hierarchy with these documents.
+    pub(crate) async fn draft_branches(
+        &self,
+        root: &Arc<DraftHierarchy>,
+        found: Vec<(NodePath, NodeKind, Key, (Version, Text))>,
+    ) -> Result<Vec<NodeTree>, NodeError> {
+        let weight = weight(found.iter().map(|(.., (_, document))| document));
+        let root = root.clone();
+        let read = move || {
+            let read =
+                |(path, kind, key, (version, document))| draft_branch(path, &root, kind, (key, version, document));
+            found.into_iter().map(read).collect()
+        };
+        Ok(self.context.run(Cost::of(Work::Documents, weight), read).await?)
+    }
+
+    /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
+    /// exist.
+    pub(super) fn keys_of(&self, path: &NodePath) -> NodeKeys {
+        if let Some(keys) = self.copies.keys_of(path) {
+            return keys;
+        }
+        let below = path.key_prefix();
+        if self.left_out.covers(&below) {
+            return Default::default();
+        }
+        let has = match self.scans.documents(&below) {
+            None if self.ahead.needs_only_v3(&below) => V3,
+            None => ALL,
+            Some(0) => return Default::default(),
+            // Missing attributes belong to the node's documents, too.
+            Some(has) => has | if has & V2 == 0 { 0 } else { ATTRIBUTES },
+        };
+        let mut bit = 0;
+        let Ok(prefix) = Prefix::parse(&below) else { return Default::default() };
+        NAMES.map(|name| {
+            let exists = has & (1 << bit) != 0;
+            bit += 1;
+            join_key(&prefix, name).filter(|_| exists)
+        })
+    }
+}
+
+/// All keys of some nodes, in order.
+fn flat(keys: &[NodeKeys]) -> Vec<Key> {
+    keys.iter().flatten().flatten().cloned().collect()
+}
+
+/// A value with its key.
+fn with_key((key, value): (Key, Option<(Version, Text)>)) -> Option<Read> {
+    value.map(|(version, text)| (key, version, text))
+}
+
+/// A value in memory of its own: as long as it is cached, it must not retain a larger buffer that it is a part of.
+fn unshared((key, version, text): Read) -> Read {
+    (key, version, text.map(|text| Bytes::copy_from_slice(&text)))
+}
