@@ -248,6 +248,11 @@ async fn exports_and_imports_beside_writers_are_of_one_commit() {
     }
 }
 
+fn succeeds(arguments: &[&str]) {
+    let ended = zarrd_with(arguments);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 async fn copy_during_writes(rounds: usize) {
     let site = Site::new();
     let server = Launch::sled(&site.path("data")).start();
@@ -256,13 +261,23 @@ async fn copy_during_writes(rounds: usize) {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let acknowledged = writers.acknowledged();
         let to = site.text(&format!("copy-{round}"));
-        let copied = match round % 2 {
-            0 => zarrd_with(["export", "", &to, "--server", &server.url("")]),
-            _ => zarrd_with(["import", &server.url("/store/"), "", "--store", &to]),
+        let source = server.url("/store/");
+        let copy = match round % 3 {
+            0 => {
+                succeeds(&["export", "", &to, "--server", &server.url("")]);
+                Launch::of(format_args!("dir:{to}")).start()
+            }
+            1 => {
+                succeeds(&["import", &source, "", "--store", &to]);
+                Launch::of(to).start()
+            }
+            _ => {
+                let copy = Launch::of(to).start();
+                succeeds(&["import", &source, "", "--server", &copy.url("")]);
+                copy
+            }
         };
-        assert_eq!(copied.code, Some(0), "{copied:?}");
-        let store = if round % 2 == 0 { format!("dir:{to}") } else { to };
-        is_of_one_commit(&Launch::of(store).start(), acknowledged).await;
+        is_of_one_commit(&copy, acknowledged).await;
     }
     writers.stop().await;
     // Nothing is left of the snapshots.

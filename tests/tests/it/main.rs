@@ -20,6 +20,7 @@ mod connections;
 mod contention;
 mod contract;
 mod converted_masks;
+mod copied_tags;
 mod corruption;
 mod damage;
 mod datasets;

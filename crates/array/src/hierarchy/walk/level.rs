@@ -103,7 +103,7 @@ impl SnapshotReader<'_> {
         self.fetch_ahead(named.iter().filter_map(|(.., [v3, ..])| v3.clone()).collect()).await?;
         let mut others = Vec::new();
         for (path, wanted, [v3, rest @ ..]) in named {
-            if v3.is_some_and(|key| self.has_all(key, wanted, mode)) {
+            if v3.is_some_and(|key| self.has_all(path, key, wanted, mode)) {
                 self.ahead.put_only_v3(path.key_prefix());
             } else {
                 others.extend(rest.into_iter().flatten());
@@ -113,17 +113,22 @@ impl SnapshotReader<'_> {
     }
 
     /// True if a node is the one that the walk takes, whatever other dialects have at its path.
-    fn has_all(&self, key: Key, wanted: Dialect, mode: DialectMode) -> bool {
+    fn has_all(&self, path: &NodePath, key: Key, wanted: Dialect, mode: DialectMode) -> bool {
         let Some((version, text)) = self.ahead.document(&key) else { return false };
         let Ok(text) = text else { return false };
+        let is_of_v3 = |documents: &Documents| documents.readable().any(|dialect| dialect == Dialect::V3);
         let check = match mode {
             DialectMode::Same if wanted != Dialect::V3 => return false,
             DialectMode::Same => Check::Syntax,
             DialectMode::Each => Check::Model,
         };
+        let checked = self.context.documents.get(path, &[Some(*version), None, None, None]);
+        if checked.as_ref().is_some_and(is_of_v3) {
+            return true;
+        }
         let keys = [Some(key.clone()), None, None, None];
         let documents = Documents::interpret(&keys, [Some((key, *version, Ok(text.clone()))), None, None, None], check);
-        documents.readable().any(|dialect| dialect == Dialect::V3)
+        is_of_v3(&documents)
     }
 
     async fn fetch_ahead(&mut self, keys: Vec<Key>) -> Result<(), NodeError> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use zarrd_executor::{Cost, Work};
 use zarrd_meta::NodePath;
 use zarrd_store::{Key, Prefix, Version};
@@ -30,61 +29,59 @@ const ATTRIBUTES: u8 = 0b1000;
 /// The keys of the documents that a node may have, in the order of [`NAMES`]; `None` for one that is known not to exist.
 type NodeKeys = [Option<Key>; 4];
 
+/// The keys and values of the documents that a node may have.
+struct NodeValues {
+    keys: NodeKeys,
+    values: [Option<Read>; 4],
+}
+
+impl NodeValues {
+    fn versions(&self) -> DocumentVersions {
+        self.values.each_ref().map(|value| value.as_ref().map(|(_, version, _)| *version))
+    }
+}
+
 impl SnapshotReader<'_> {
     /// The documents at each of some paths.
     pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let keys: Vec<NodeKeys> = paths.iter().map(|path| self.keys_of(path)).collect();
-        if check == Check::Model && !self.distant && self.copies.is_empty() {
-            return self.cached_documents(paths, keys).await;
+        let all: Vec<Key> = keys.iter().flatten().flatten().cloned().collect();
+        let mut values = self.read_or_copy(&all).await?.into_iter();
+        let mut value = |key: &Option<Key>| key.as_ref().and_then(|_| values.next().flatten());
+        let read = keys.into_iter().map(|keys| (keys.each_ref().map(&mut value), keys));
+        let read: Vec<NodeValues> = read.map(|(values, keys)| NodeValues { keys, values }).collect();
+        // The texts of other stores are parts of larger buffers.
+        match check == Check::Model && self.near && self.copies.is_empty() {
+            true => self.check_once(paths, read).await,
+            false => self.interpret(read, check).await,
         }
-        let values = self.read_or_copy(&flat(&keys)).await?;
-        self.interpret(keys, values, check).await
     }
 
-    /// The documents at each of some paths: cached ones if they have the same versions, others are read and checked.
-    async fn cached_documents(&mut self, paths: &[NodePath], keys: Vec<NodeKeys>) -> Result<Vec<Documents>, NodeError> {
-        let before = self.versions_read.len();
-        let all = flat(&keys);
-        if all.is_empty() {
-            return Ok(paths.iter().map(|_| Documents::default()).collect());
-        }
-        let snapshot = self.snapshot(&all).await?;
-        let mut recorded = self.versions_read.iter().skip(before).map(|(_, version)| *version);
-        let mut version = |key: &Option<Key>| key.as_ref().and_then(|_| recorded.next().flatten());
-        let versions: Vec<DocumentVersions> = keys.iter().map(|keys| keys.each_ref().map(&mut version)).collect();
-        let cache = self.context.documents.clone();
-        let cached: Vec<Option<Documents>> =
-            paths.iter().zip(&versions).map(|(path, versions)| cache.get(path, versions)).collect();
-        let missing = |position: usize| cached.get(position).is_some_and(Option::is_none);
-        let unread: Vec<NodeKeys> =
-            keys.into_iter().enumerate().filter(|(position, _)| missing(*position)).map(|(_, keys)| keys).collect();
-        let wanted = flat(&unread);
-        let values = self.texts(&*snapshot, &wanted).await?;
-        let values = wanted.into_iter().zip(values).map(|read| with_key(read).map(unshared)).collect();
-        let mut read = self.interpret(unread, values, Check::Model).await?.into_iter();
-        let found = paths.iter().zip(&versions).zip(cached).map(|((path, versions), cached)| match cached {
-            Some(documents) => documents,
-            None => {
-                let documents = read.next().unwrap_or_default();
+    /// The nodes that documents describe: as cached, if the documents have the same versions, else they are checked.
+    async fn check_once(&self, paths: &[NodePath], read: Vec<NodeValues>) -> Result<Vec<Documents>, NodeError> {
+        let cache = &self.context.documents;
+        let versions: Vec<DocumentVersions> = read.iter().map(NodeValues::versions).collect();
+        let cached = paths.iter().zip(&versions).map(|(path, versions)| cache.get(path, versions));
+        let cached: Vec<Option<Documents>> = cached.collect();
+        let unchecked = read.into_iter().zip(&cached).filter(|(_, cached)| cached.is_none()).map(|(read, _)| read);
+        let mut checked = self.interpret(unchecked.collect(), Check::Model).await?.into_iter();
+        let found = paths.iter().zip(&versions).zip(cached).map(|((path, versions), cached)| {
+            cached.unwrap_or_else(|| {
+                let documents = checked.next().unwrap_or_default();
                 cache.insert(path, versions, &documents);
                 documents
-            }
+            })
         });
         Ok(found.collect())
     }
 
-    /// The nodes that documents describe, given the values of all keys, in order.
-    async fn interpret(
-        &self,
-        keys: Vec<NodeKeys>,
-        values: Vec<Option<Read>>,
-        check: Check,
-    ) -> Result<Vec<Documents>, NodeError> {
-        let weight = weight(values.iter().flatten().map(|(.., document)| document));
-        let mut values = values.into_iter();
+    /// The nodes that documents describe.
+    async fn interpret(&self, read: Vec<NodeValues>, check: Check) -> Result<Vec<Documents>, NodeError> {
+        let texts = read.iter().flat_map(|read| &read.values).flatten();
+        let weight = weight(texts.map(|(.., text)| text));
         let interpret = move || {
-            let mut take = |key: &Option<Key>| key.as_ref().and_then(|_| values.next().flatten());
-            keys.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
+            let read = read.into_iter();
+            read.map(|NodeValues { keys, values }| Documents::interpret(&keys, values, check)).collect()
         };
         Ok(self.context.run(Cost::of(Work::Documents, weight), interpret).await?)
     }
@@ -148,17 +145,7 @@ impl SnapshotReader<'_> {
     }
 }
 
-/// All keys of some nodes, in order.
-fn flat(keys: &[NodeKeys]) -> Vec<Key> {
-    keys.iter().flatten().flatten().cloned().collect()
-}
-
 /// A value with its key.
 fn with_key((key, value): (Key, Option<(Version, Text)>)) -> Option<Read> {
     value.map(|(version, text)| (key, version, text))
-}
-
-/// A value in memory of its own: as long as it is cached, it must not retain a larger buffer that it is a part of.
-fn unshared((key, version, text): Read) -> Read {
-    (key, version, text.map(|text| Bytes::copy_from_slice(&text)))
 }

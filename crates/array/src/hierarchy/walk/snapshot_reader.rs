@@ -8,11 +8,14 @@ use zarrd_meta::{
     documents::DocumentError,
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
 };
-use zarrd_store::{CachedMeta, Key, MountFailure, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
+use zarrd_store::{
+    CachedMeta, GetResult, Key, MountFailure, Prefetch, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark,
+};
 
 use super::{
     ahead::ReadAhead,
     copies::TrustedCopies,
+    document_cache::CachedText,
     documents::Text,
     listing::{self, Listed, PageReads},
     named::NamedNodes,
@@ -159,12 +162,22 @@ impl<'a> SnapshotReader<'a> {
                         let size = usize::try_from(info.size).unwrap_or(usize::MAX);
                         Some((info.version, Err(DocumentError::TooLarge { size })))
                     }
-                    Some(info) => read_one(snapshot, key).await?.map(|document| (info.version, Ok(document))),
+                    Some(info) => self.text(snapshot, key, info.version).await?.map(|text| (info.version, Ok(text))),
                 });
             }
             Ok::<_, NodeError>(values)
         };
         self.context.run_future(Cost::of(Work::Lookups, keys.len() as u64), read).await?
+    }
+
+    /// The text of a document of this version in a snapshot.
+    async fn text(&self, snapshot: &dyn Snapshot, key: &Key, version: Version) -> Result<Option<Bytes>, StoreError> {
+        let documents = &self.context.documents;
+        if let Some(cached) = documents.text(key).filter(|cached| cached.version == version) {
+            return Ok(Some(cached.text));
+        }
+        let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
+        Ok(Some(documents.insert_text(key, version, value.bytes().await?)))
     }
 
     /// Reads documents like [`read`](Self::read), many at a time. A size is known after the first read of a key, so the
@@ -176,12 +189,8 @@ impl<'a> SnapshotReader<'a> {
         for batch in keys.chunks(CONCURRENT_REQUESTS) {
             let open = |key| {
                 let (snapshot, mount) = (&*snapshot, self.mounts.iter().find(|mount| mount.contains(key)));
-                let open = async move {
-                    match snapshot.cached(key)? {
-                        CachedMeta::Known(None) => Ok::<_, StoreError>(None),
-                        CachedMeta::Known(Some(_)) | CachedMeta::Unknown => snapshot.get(key, None).await,
-                    }
-                };
+                let cached = self.context.documents.text(key).filter(|_| self.near);
+                let open = open(snapshot, key, cached);
                 async move {
                     match mount {
                         Some(mount) => MountFailure::in_time(mount, open).await,
@@ -197,17 +206,25 @@ impl<'a> SnapshotReader<'a> {
                     all.into_iter().collect::<Result<_, _>>()?
                 }
             };
-            let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta.clone())).collect();
+            let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta().clone())).collect();
             let pending = self.note(batch.iter().zip(metas));
             self.reserve(pending).await?;
-            let receive = opened.into_iter().map(|value| async move {
+            let this = &*self;
+            let receive = batch.iter().zip(opened).map(|(key, value)| async move {
                 let Some(value) = value else { return Ok(None) };
-                let meta = value.meta.clone();
-                if is_too_large(&meta) {
-                    let size = usize::try_from(meta.size).unwrap_or(usize::MAX);
-                    return Ok(Some((meta.version, Err(DocumentError::TooLarge { size }))));
+                let version = value.meta().version;
+                if is_too_large(value.meta()) {
+                    let size = usize::try_from(value.meta().size).unwrap_or(usize::MAX);
+                    return Ok(Some((version, Err(DocumentError::TooLarge { size }))));
                 }
-                Ok::<_, StoreError>(Some((meta.version, Ok(value.bytes().await?))))
+                let text = match value {
+                    Opened::Cached(_, text) => text,
+                    Opened::Value(value) if this.near => {
+                        this.context.documents.insert_text(key, version, value.bytes().await?)
+                    }
+                    Opened::Value(value) => value.bytes().await?,
+                };
+                Ok::<_, StoreError>(Some((version, Ok(text))))
             });
             values.extend(try_join_all(receive).await?);
         }
@@ -412,9 +429,33 @@ pub(super) fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
     documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
 }
 
-async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, NodeError> {
-    match snapshot.get(key, None).await? {
-        Some(value) => Ok(Some(value.bytes().await?)),
-        None => Ok(None),
+/// A document that has been opened.
+enum Opened {
+    /// It has not changed since it was cached.
+    Cached(ValueMeta, Bytes),
+    Value(GetResult),
+}
+
+impl Opened {
+    fn meta(&self) -> &ValueMeta {
+        match self {
+            Self::Cached(meta, _) => meta,
+            Self::Value(value) => &value.meta,
+        }
     }
+}
+
+/// Opens a document, of which only the metadata are read if it is cached.
+async fn open(snapshot: &dyn Snapshot, key: &Key, cached: Option<CachedText>) -> Result<Option<Opened>, StoreError> {
+    if let CachedMeta::Known(None) = snapshot.cached(key)? {
+        return Ok(None);
+    }
+    if let Some(CachedText { version, text }) = cached {
+        match snapshot.stat(key, Prefetch::Nothing).await? {
+            None => return Ok(None),
+            Some(meta) if meta.version == version => return Ok(Some(Opened::Cached(meta, text))),
+            Some(_) => {}
+        }
+    }
+    Ok(snapshot.get(key, None).await?.map(Opened::Value))
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use zarrd_array::{Arrays, Options};
+use serde_json::json;
+use zarrd_array::{Arrays, Depth, Options};
+use zarrd_meta::NodePath;
 use zarrd_store::{ByteRange, Guarantees, Keyed, ServedStore};
 
 use crate::latency::{
@@ -39,6 +41,32 @@ async fn a_chunk_that_is_cached_is_looked_at_and_not_read() {
     store.set("a/c/7", with_checksum(&[9; 4])).await;
     let (elements, _, requests) = store.measure(read(&arrays, "28:32")).await;
     assert_eq!((elements.unwrap(), read_values(&requests, "a/c/")), (vec![9; 4], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_of_a_tree_that_has_not_changed_are_not_read_again() {
+    let store = DistantStore::new();
+    for group in 0..3 {
+        for member in 0..30 {
+            store.set(&format!("g/n{group}/a{member}/zarr.json"), document(8, 4, &plain())).await;
+        }
+    }
+    let nodes = arrays(&store).hierarchies();
+    let described = async || {
+        let path = NodePath::parse("/g").unwrap();
+        let (node, _, requests) = store.measure(nodes.node(&path, None, Depth::All, None)).await;
+        let info = node.unwrap().info;
+        assert_eq!(info.zom.len() + info.broken.len(), 94);
+        let shape = info.zom.to_text().to_value().unwrap()["members"]["n1"]["members"]["a7"]["shape"].clone();
+        (read_values(&requests, "g/n"), shape)
+    };
+    assert_eq!(described().await, (90, json!([8])));
+    assert_eq!(described().await, (0, json!([8])));
+    for (text, shape) in [(document(9, 4, &plain()), json!([9])), ("{".to_owned(), json!(null))] {
+        store.set("g/n1/a7/zarr.json", text).await;
+        assert_eq!(described().await, (1, shape.clone()));
+        assert_eq!(described().await, (0, shape));
+    }
 }
 
 #[tokio::test(start_paused = true)]
