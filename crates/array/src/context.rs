@@ -16,7 +16,6 @@ use crate::{
     cache::ChunkCache,
     coordinate_cache::CoordinateCache,
     error::ArrayError,
-    hierarchy::walk::document_cache::DocumentCache,
     locks::{
         path::{PathGuard, PathLocks, Scope},
         striped::StripedLocks,
@@ -26,7 +25,7 @@ use crate::{
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
     },
     metadata::{commit_queue::SharedCommits, copy_update::RemovedCopies},
-    node::cache::NodeCache,
+    node::{cache::NodeCache, document_cache::DocumentCache},
     options::Options,
     purpose::{Purpose, VersionSource},
     result_cache::ResultCache,

@@ -13,7 +13,6 @@ use zarrd_store::{Key, Version as StoreVersion};
 use super::{
     plan::{Target, check_name},
     walk::{
-        documents::Documents,
         mode::{Top, WalkOptions},
         walker::{Walk, ancestors, walk},
     },
@@ -30,6 +29,7 @@ use crate::{
     },
     node::{
         counterpart::Counterpart,
+        documents::Documents,
         keys::{invalid_document, join_key, node_prefix},
         resolved::{DraftHierarchy, ResolvedNode},
     },

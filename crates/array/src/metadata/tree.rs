@@ -8,6 +8,7 @@ use zarrd_operations::BrokenNode;
 use zarrd_store::Prefix;
 
 use super::array_update::stored_array;
+pub(crate) use crate::node::kind::NodeKind;
 use crate::{
     error::ArrayError,
     node::{
@@ -34,12 +35,6 @@ pub(crate) struct NodeTree {
     pub(crate) members: Option<Members<NodeTree>>,
     /// The error of its documents, if they cannot be read. The members of such a node are not visited.
     pub(crate) broken: Option<Box<Broken>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NodeKind {
-    Array,
-    Group,
 }
 
 impl NodeTree {

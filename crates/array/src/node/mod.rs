@@ -7,6 +7,7 @@
 //! - [`counterpart`]: what the other one of v2 and v3 has at the same path;
 //! - [`read_set`]: those versions, and how they become the preconditions of a commit;
 //! - [`cache::NodeCache`]: resolved arrays, so that a document is parsed once for each of its versions;
+//! - [`documents`]: the documents that a node has, and [`document_cache`]: those that have been read and checked;
 //! - [`keys`]: the keys of documents;
 //! - [`broken`]: documents that cannot be read, and the nodes that they mark.
 
@@ -14,6 +15,9 @@ pub(crate) mod array;
 pub(crate) mod broken;
 pub(crate) mod cache;
 pub(crate) mod counterpart;
+pub(crate) mod document_cache;
+pub(crate) mod documents;
 pub(crate) mod keys;
+pub(crate) mod kind;
 pub(crate) mod read_set;
 pub(crate) mod resolved;

@@ -18,6 +18,7 @@ use crate::{
     },
     node::{
         broken::{Broken, is_unsupported},
+        documents::{Documents, PresentDocuments},
         read_set::NodeVersions,
         resolved::DraftHierarchy,
     },
@@ -37,23 +38,6 @@ pub(crate) type Text = Result<Bytes, DocumentError>;
 
 /// A document with its key and version.
 pub(crate) type Read = (Key, Version, Text);
-
-/// The documents of v2 and v3 at a path, and the entry point of a draft hierarchy.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Documents {
-    v3: Option<PresentDocuments>,
-    v2: Option<PresentDocuments>,
-    /// The entry point of a draft hierarchy, whose other documents lie elsewhere.
-    draft: Option<PresentDocuments>,
-}
-
-/// The documents of one node.
-#[derive(Clone, Debug)]
-struct PresentDocuments {
-    kind: NodeKind,
-    own: NodeVersions,
-    stored: Result<StoredNode, Broken>,
-}
 
 impl Documents {
     /// The documents at one path, given the values of its keys in the order of [`NAMES`](crate::metadata::keys::NAMES).
@@ -149,18 +133,6 @@ impl Documents {
         let (v3, v2) = (self.v3.as_ref()?.model(Dialect::V3), self.v2.as_ref()?.model(Dialect::V2));
         let [v3, v2] = [&v3, &v2].map(|model| model.as_ref().map_or(ComparedNode::Unreadable, NodeModel::compared));
         Some(DialectRelation::between(v3, v2))
-    }
-
-    /// The size of all readable documents, in bytes.
-    pub(crate) fn size(&self) -> usize {
-        let stored = self.present().filter_map(|(_, present)| present.stored.as_ref().ok());
-        let texts = stored.flat_map(|stored| once(&stored.document).chain(&stored.attributes));
-        texts.map(Json::len).fold(0, usize::saturating_add)
-    }
-
-    fn present(&self) -> impl Iterator<Item = (Dialect, &PresentDocuments)> {
-        let all = [(Dialect::V3, &self.v3), (Dialect::V2, &self.v2), (Dialect::Draft, &self.draft)];
-        all.into_iter().filter_map(|(dialect, present)| Some((dialect, present.as_ref()?)))
     }
 }
 

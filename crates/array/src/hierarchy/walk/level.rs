@@ -7,14 +7,14 @@ use zarrd_meta::{Dialect, NodePath};
 use zarrd_store::{Key, PageRequest, Prefix};
 
 use super::{
-    documents::{Check, Documents},
+    documents::Check,
     listing,
     mode::DialectMode,
     scan::Purpose,
     snapshot_reader::{CONCURRENT_REQUESTS, SnapshotReader},
     walker::{Walker, paths},
 };
-use crate::metadata::error::NodeError;
+use crate::{metadata::error::NodeError, node::documents::Documents};
 
 /// The number of names below one prefix that are listed ahead, and below all of a level.
 const MAX_NAMES: usize = 1_000;

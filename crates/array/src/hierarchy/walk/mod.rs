@@ -17,7 +17,6 @@
 
 pub(crate) mod ahead;
 pub(crate) mod copies;
-pub(crate) mod document_cache;
 pub(crate) mod documents;
 pub(crate) mod level;
 pub(crate) mod listing;

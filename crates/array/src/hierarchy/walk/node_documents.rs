@@ -7,8 +7,7 @@ use zarrd_meta::NodePath;
 use zarrd_store::{Key, Prefix, Version};
 
 use super::{
-    document_cache::DocumentVersions,
-    documents::{Check, Documents, Read, Text, draft_branch},
+    documents::{Check, Read, Text, draft_branch},
     snapshot_reader::{SnapshotReader, weight},
 };
 use crate::{
@@ -17,7 +16,7 @@ use crate::{
         keys::NAMES,
         tree::{NodeKind, NodeTree},
     },
-    node::{keys::join_key, resolved::DraftHierarchy},
+    node::{document_cache::DocumentVersions, documents::Documents, keys::join_key, resolved::DraftHierarchy},
 };
 
 /// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.

@@ -10,7 +10,7 @@ use zarrd_operations::Depth;
 use zarrd_store::{Cursor, DirPage, Entry, Key, PageRequest, Prefix, Scanned, StoreError};
 
 use super::{
-    documents::{Check, Documents},
+    documents::Check,
     listing::{Listed, PageReads},
     mode::{DialectMode, FailedMounts, WalkOptions, Window},
     probe::{Batch, is_preferred},
@@ -24,6 +24,7 @@ use crate::{
         tree::{NodeKind, implicit},
     },
     node::{
+        documents::Documents,
         keys::{join_key, node_prefix},
         resolved::DraftHierarchy,
     },

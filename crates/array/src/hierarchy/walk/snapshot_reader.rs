@@ -15,7 +15,6 @@ use zarrd_store::{
 use super::{
     ahead::ReadAhead,
     copies::TrustedCopies,
-    document_cache::CachedText,
     documents::Text,
     listing::{self, Listed, PageReads},
     named::NamedNodes,
@@ -27,7 +26,7 @@ use crate::{
     error::ArrayError,
     memory::{claim::Permit, error::MemoryError},
     metadata::error::{NodeError, too_many_nodes},
-    node::keys::node_prefix,
+    node::{document_cache::CachedText, keys::node_prefix},
 };
 
 /// The memory of a document for an answer, as a multiple of its size as text.

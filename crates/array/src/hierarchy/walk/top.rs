@@ -6,7 +6,7 @@ use zarrd_executor::{Cost, Work};
 use zarrd_meta::{Dialect, NodePath};
 
 use super::{
-    documents::{Check, Documents},
+    documents::Check,
     mode::Top,
     walker::{RESERVED, WalkItem, Walker},
 };
@@ -19,6 +19,7 @@ use crate::{
     },
     node::{
         broken::Broken,
+        documents::Documents,
         keys::node_prefix,
         resolved::{DraftHierarchy, ResolvedNode},
     },

@@ -18,7 +18,7 @@ use zarrd_operations::Depth;
 use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Scanned, Version};
 
 use super::{
-    documents::{Check, Documents},
+    documents::Check,
     mode::{Below, DialectMode, FailedMounts, MAX_LEVELS, Top, WalkOptions, Window},
     scan::Purpose,
     snapshot_reader::SnapshotReader,
@@ -34,6 +34,7 @@ use crate::{
         tree::{NodeKind, NodeTree, implicit},
     },
     node::{
+        documents::Documents,
         keys::{join_key, node_prefix},
         resolved::DraftHierarchy,
     },

@@ -1,4 +1,4 @@
-//! The cache of documents that walks have read and checked.
+//! The cache of documents that have been read and checked.
 
 use std::sync::Arc;
 
