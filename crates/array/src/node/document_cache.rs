@@ -9,7 +9,7 @@ use zarrd_store::{Key, Version};
 
 use super::documents::Documents;
 
-/// The capacity for texts and that for nodes, in bytes of memory: those of some 10,000 arrays.
+/// The capacity for texts, and for nodes as well, in bytes of memory: enough for some 10,000 arrays.
 const CAPACITY: u64 = 8 << 20;
 
 /// The size of a document in bytes above which it is not cached, so that many others have room.
