@@ -24,7 +24,7 @@ use super::{
     options::{CreateOptions, CreateOutcome, DescribedNode},
     patch,
     walk::{
-        mode::{Below, DialectMode, FailedMounts, WalkOptions},
+        mode::{Below, Caching, DialectMode, FailedMounts, WalkOptions},
         walker::{Walk, walk},
     },
 };
@@ -54,8 +54,13 @@ impl Hierarchies {
         mapped: Option<Dialect>,
     ) -> Result<DescribedNode, NodeError> {
         let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
-        let options =
-            WalkOptions { mode, below: Below::Copies, failed_mounts: FailedMounts::Broken, ..WalkOptions::new(depth) };
+        let options = WalkOptions {
+            mode,
+            below: Below::Copies,
+            failed_mounts: FailedMounts::Broken,
+            caching: Caching::Documents,
+            ..WalkOptions::new(depth)
+        };
         let walk = walk(&self.0, path, dialect, options).await?;
         describe(&self.0, walk, mapped).await
     }

@@ -9,14 +9,17 @@ use zarrd_store::{Key, Version};
 
 use super::documents::Documents;
 
-/// The capacity for texts, and for nodes as well, in bytes of memory: enough for some 10,000 arrays.
+/// The capacity for texts, and for nodes as well, in bytes of memory: enough for some 6,000 arrays.
 const CAPACITY: u64 = 8 << 20;
 
 /// The size of a document in bytes above which it is not cached, so that many others have room.
 const MAX_SIZE: usize = 16 << 10;
 
-/// The memory that a text or a node takes in addition to its documents and its path.
-const OVERHEAD: u64 = 256;
+/// The memory that a text takes in addition to itself and its key.
+const TEXT_OVERHEAD: u64 = 256;
+
+/// The memory that a node takes in addition to its documents and its path.
+const NODE_OVERHEAD: u64 = 768;
 
 /// The versions of the documents of a node, in the order of [`NAMES`](crate::metadata::keys::NAMES); `None` for one that
 /// does not exist.
@@ -88,7 +91,7 @@ impl DocumentCache {
 
 impl Weighter<Key, CachedText> for ByteWeighter {
     fn weight(&self, key: &Key, cached: &CachedText) -> u64 {
-        OVERHEAD.saturating_add(key.as_str().len() as u64).saturating_add(cached.text.len() as u64)
+        TEXT_OVERHEAD.saturating_add(key.as_str().len() as u64).saturating_add(cached.text.len() as u64)
     }
 }
 
@@ -96,6 +99,6 @@ impl Weighter<NodePath, Arc<CachedNode>> for ByteWeighter {
     fn weight(&self, path: &NodePath, cached: &Arc<CachedNode>) -> u64 {
         // The path is part of the keys, too.
         let paths = path.relative().len().saturating_mul(3) as u64;
-        OVERHEAD.saturating_add(paths).saturating_add(cached.documents.size() as u64)
+        NODE_OVERHEAD.saturating_add(paths).saturating_add(cached.documents.size() as u64)
     }
 }

@@ -14,6 +14,16 @@ pub(crate) struct WalkOptions {
     pub(crate) top: Top,
     pub(crate) below: Below,
     pub(crate) failed_mounts: FailedMounts,
+    pub(crate) caching: Caching,
+}
+
+/// The use of what a walk reads for later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// None: a tree is rarely changed as a whole twice.
+    None,
+    /// Its documents are cached: a tree is described again and again.
+    Documents,
 }
 
 /// The effect of a mounted store that fails, or does not answer in time, on a walk of the root.
@@ -61,6 +71,7 @@ impl WalkOptions {
             top: Top::Readable,
             below: Below::Documents,
             failed_mounts: FailedMounts::Fail,
+            caching: Caching::None,
         }
     }
 }

@@ -8,6 +8,7 @@ use zarrd_store::{Key, Prefix, Version};
 
 use super::{
     documents::{Check, Read, Text, draft_branch},
+    mode::Caching,
     snapshot_reader::{SnapshotReader, weight},
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         keys::NAMES,
         tree::{NodeKind, NodeTree},
     },
-    node::{document_cache::DocumentVersions, documents::Documents, keys::join_key, resolved::DraftHierarchy},
+    node::{documents::Documents, keys::join_key, resolved::DraftHierarchy},
 };
 
 /// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
@@ -28,59 +29,66 @@ const ATTRIBUTES: u8 = 0b1000;
 /// The keys of the documents that a node may have, in the order of [`NAMES`]; `None` for one that is known not to exist.
 type NodeKeys = [Option<Key>; 4];
 
-/// The keys and values of the documents that a node may have.
-struct NodeValues {
-    keys: NodeKeys,
-    values: [Option<Read>; 4],
-}
-
-impl NodeValues {
-    fn versions(&self) -> DocumentVersions {
-        self.values.each_ref().map(|value| value.as_ref().map(|(_, version, _)| *version))
-    }
-}
-
 impl SnapshotReader<'_> {
     /// The documents at each of some paths.
     pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let keys: Vec<NodeKeys> = paths.iter().map(|path| self.keys_of(path)).collect();
         let all: Vec<Key> = keys.iter().flatten().flatten().cloned().collect();
-        let mut values = self.read_or_copy(&all).await?.into_iter();
-        let mut value = |key: &Option<Key>| key.as_ref().and_then(|_| values.next().flatten());
-        let read = keys.into_iter().map(|keys| (keys.each_ref().map(&mut value), keys));
-        let read: Vec<NodeValues> = read.map(|(values, keys)| NodeValues { keys, values }).collect();
-        // The texts of other stores are parts of larger buffers.
-        match check == Check::Model && self.near && self.copies.is_empty() {
-            true => self.check_once(paths, read).await,
-            false => self.interpret(read, check).await,
+        let values = self.read_or_copy(&all).await?;
+        drop(all);
+        // The texts of other machines are parts of larger buffers.
+        let is_cached = check == Check::Model && self.caching == Caching::Documents;
+        match is_cached && self.near && self.copies.is_empty() {
+            true => self.check_once(paths, keys, values).await,
+            false => self.interpret(keys, values, check).await,
         }
     }
 
     /// The nodes that documents describe: as cached, if the documents have the same versions, else they are checked.
-    async fn check_once(&self, paths: &[NodePath], read: Vec<NodeValues>) -> Result<Vec<Documents>, NodeError> {
+    async fn check_once(
+        &self,
+        paths: &[NodePath],
+        keys: Vec<NodeKeys>,
+        values: Vec<Option<Read>>,
+    ) -> Result<Vec<Documents>, NodeError> {
         let cache = &self.context.documents;
-        let versions: Vec<DocumentVersions> = read.iter().map(NodeValues::versions).collect();
-        let cached = paths.iter().zip(&versions).map(|(path, versions)| cache.get(path, versions));
-        let cached: Vec<Option<Documents>> = cached.collect();
-        let unchecked = read.into_iter().zip(&cached).filter(|(_, cached)| cached.is_none()).map(|(read, _)| read);
-        let mut checked = self.interpret(unchecked.collect(), Check::Model).await?.into_iter();
-        let found = paths.iter().zip(&versions).zip(cached).map(|((path, versions), cached)| {
+        let mut values = values.into_iter();
+        let (mut found, mut unchecked) = (Vec::with_capacity(paths.len()), (Vec::new(), Vec::new()));
+        for (path, keys) in paths.iter().zip(keys) {
+            let read = keys.each_ref().map(|key| key.as_ref().and_then(|_| values.next().flatten()));
+            let versions = read.each_ref().map(|read| read.as_ref().map(|(_, version, _)| *version));
+            let cached = cache.get(path, &versions);
+            if cached.is_none() {
+                let present = keys.iter().zip(read).filter(|(key, _)| key.is_some());
+                unchecked.1.extend(present.map(|(_, read)| read));
+                unchecked.0.push(keys);
+            }
+            found.push((cached, versions));
+        }
+        let (keys, values) = unchecked;
+        let mut checked = self.interpret(keys, values, Check::Model).await?.into_iter();
+        let found = paths.iter().zip(found).map(|(path, (cached, versions))| {
             cached.unwrap_or_else(|| {
                 let documents = checked.next().unwrap_or_default();
-                cache.insert(path, versions, &documents);
+                cache.insert(path, &versions, &documents);
                 documents
             })
         });
         Ok(found.collect())
     }
 
-    /// The nodes that documents describe.
-    async fn interpret(&self, read: Vec<NodeValues>, check: Check) -> Result<Vec<Documents>, NodeError> {
-        let texts = read.iter().flat_map(|read| &read.values).flatten();
-        let weight = weight(texts.map(|(.., text)| text));
+    /// The nodes that documents describe, given the values of all keys, in order.
+    async fn interpret(
+        &self,
+        keys: Vec<NodeKeys>,
+        values: Vec<Option<Read>>,
+        check: Check,
+    ) -> Result<Vec<Documents>, NodeError> {
+        let weight = weight(values.iter().flatten().map(|(.., text)| text));
+        let mut values = values.into_iter();
         let interpret = move || {
-            let read = read.into_iter();
-            read.map(|NodeValues { keys, values }| Documents::interpret(&keys, values, check)).collect()
+            let mut take = |key: &Option<Key>| key.as_ref().and_then(|_| values.next().flatten());
+            keys.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
         };
         Ok(self.context.run(Cost::of(Work::Documents, weight), interpret).await?)
     }

@@ -12,7 +12,7 @@ use zarrd_store::{Cursor, DirPage, Entry, Key, PageRequest, Prefix, Scanned, Sto
 use super::{
     documents::Check,
     listing::{Listed, PageReads},
-    mode::{DialectMode, FailedMounts, WalkOptions, Window},
+    mode::{Caching, DialectMode, FailedMounts, WalkOptions, Window},
     probe::{Batch, is_preferred},
     walker::{BATCH, Walk, Walker, paths},
 };
@@ -41,7 +41,12 @@ pub(crate) async fn walk_page(
     mode: DialectMode,
     window: &Window,
 ) -> Result<(Walk, Option<Cursor>), NodeError> {
-    let options = WalkOptions { mode, failed_mounts: FailedMounts::Broken, ..WalkOptions::new(Depth::Levels(1)) };
+    let options = WalkOptions {
+        mode,
+        failed_mounts: FailedMounts::Broken,
+        caching: Caching::Documents,
+        ..WalkOptions::new(Depth::Levels(1))
+    };
     let mut walker = Walker::settled(context, path, dialect, options, Some(window)).await?;
     if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());

@@ -17,6 +17,7 @@ use super::{
     copies::TrustedCopies,
     documents::Text,
     listing::{self, Listed, PageReads},
+    mode::Caching,
     named::NamedNodes,
     scan::{Purpose, Scans},
     unavailable::LeftOut,
@@ -51,6 +52,8 @@ pub(crate) struct SnapshotReader<'a> {
     pub(super) distant: bool,
     /// True if no answer takes a round trip to another machine.
     pub(super) near: bool,
+    /// The use of the documents for later walks.
+    pub(super) caching: Caching,
     /// Consolidated metadata that have nodes in place of their documents.
     pub(super) copies: TrustedCopies,
     /// Listings and documents that were read ahead.
@@ -90,6 +93,7 @@ impl<'a> SnapshotReader<'a> {
             context,
             distant: context.is_distant_at(path),
             near,
+            caching: Caching::None,
             copies: TrustedCopies::default(),
             ahead: ReadAhead::default(),
             versions_read: Vec::new(),
@@ -176,7 +180,15 @@ impl<'a> SnapshotReader<'a> {
             return Ok(Some(cached.text));
         }
         let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
-        Ok(Some(documents.insert_text(key, version, value.bytes().await?)))
+        Ok(Some(self.cache_text(key, version, value.bytes().await?)))
+    }
+
+    /// Caches a text, if this walk does, and returns it. The texts of other machines are parts of larger buffers.
+    fn cache_text(&self, key: &Key, version: Version, text: Bytes) -> Bytes {
+        match self.near && self.caching == Caching::Documents {
+            true => self.context.documents.insert_text(key, version, text),
+            false => text,
+        }
     }
 
     /// Reads documents like [`read`](Self::read), many at a time. A size is known after the first read of a key, so the
@@ -218,10 +230,7 @@ impl<'a> SnapshotReader<'a> {
                 }
                 let text = match value {
                     Opened::Cached(_, text) => text,
-                    Opened::Value(value) if this.near => {
-                        this.context.documents.insert_text(key, version, value.bytes().await?)
-                    }
-                    Opened::Value(value) => value.bytes().await?,
+                    Opened::Value(value) => this.cache_text(key, version, value.bytes().await?),
                 };
                 Ok::<_, StoreError>(Some((version, Ok(text))))
             });

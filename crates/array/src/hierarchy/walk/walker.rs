@@ -177,8 +177,9 @@ impl<'a> Walker<'a> {
     }
 
     async fn begin(context: &'a Context, path: &NodePath, options: WalkOptions) -> Result<Self, NodeError> {
-        let WalkOptions { depth, mode, top, below, failed_mounts: _ } = options;
-        let reader = SnapshotReader::begin(context, path).await?;
+        let WalkOptions { depth, mode, top, below, failed_mounts: _, caching } = options;
+        let mut reader = SnapshotReader::begin(context, path).await?;
+        reader.caching = caching;
         Ok(Self {
             context,
             reader,
