@@ -94,7 +94,7 @@ impl Copies {
     }
 }
 
-/// A stopped store, a copy of its directory, and a restored backup.
+/// Servers of a store, of a copy of its directory, and of two stores restored from its backup.
 async fn copies(dir: &Path) -> Copies {
     let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     let mut copies = Copies {

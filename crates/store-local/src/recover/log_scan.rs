@@ -1,8 +1,8 @@
 //! The log, as far as it can be read.
 //!
 //! Each frame has a checksum that binds it to its segment and store, so frames are found behind damaged ones too. Groups
-//! are numbered without gaps, which tells that some are missing, except at the end of the log. There, the rest of a frame
-//! is of a commit that a crash interrupted, or of a damaged one.
+//! are numbered without gaps, so that a missing one is noticed, except at the end of the log. There, the rest of a frame is
+//! of a commit that a crash interrupted, or of a damaged one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

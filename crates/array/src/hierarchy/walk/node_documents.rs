@@ -53,20 +53,20 @@ impl SnapshotReader<'_> {
     ) -> Result<Vec<Documents>, NodeError> {
         let cache = &self.context.documents;
         let mut values = values.into_iter();
-        let (mut found, mut unchecked) = (Vec::with_capacity(paths.len()), (Vec::new(), Vec::new()));
+        let mut found = Vec::with_capacity(paths.len());
+        let (mut unchecked, mut unchecked_values) = (Vec::new(), Vec::new());
         for (path, keys) in paths.iter().zip(keys) {
             let read = keys.each_ref().map(|key| key.as_ref().and_then(|_| values.next().flatten()));
             let versions = read.each_ref().map(|read| read.as_ref().map(|(_, version, _)| *version));
             let cached = cache.get(path, &versions);
             if cached.is_none() {
                 let present = keys.iter().zip(read).filter(|(key, _)| key.is_some());
-                unchecked.1.extend(present.map(|(_, read)| read));
-                unchecked.0.push(keys);
+                unchecked_values.extend(present.map(|(_, read)| read));
+                unchecked.push(keys);
             }
             found.push((cached, versions));
         }
-        let (keys, values) = unchecked;
-        let mut checked = self.interpret(keys, values, Check::Model).await?.into_iter();
+        let mut checked = self.interpret(unchecked, unchecked_values, Check::Model).await?.into_iter();
         let found = paths.iter().zip(found).map(|(path, (cached, versions))| {
             cached.unwrap_or_else(|| {
                 let documents = checked.next().unwrap_or_default();

@@ -146,16 +146,10 @@ impl<'a> SnapshotReader<'a> {
         if self.distant {
             return self.fetch(keys).await;
         }
-        let snapshot = self.snapshot(keys).await?;
-        self.texts(&*snapshot, keys).await
-    }
-
-    /// The values of documents in a snapshot that has their metadata.
-    pub(super) async fn texts(
-        &self,
-        snapshot: &dyn Snapshot,
-        keys: &[Key],
-    ) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
+        let (context, cost) = (self.context, Cost::of(Work::Lookups, keys.len() as u64));
+        let (snapshot, pending) = context.run_future(cost, self.snapshot(keys)).await??;
+        // A request that has a turn must not wait for memory.
+        self.reserve(pending).await?;
         let read = async {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
@@ -165,18 +159,17 @@ impl<'a> SnapshotReader<'a> {
                         let size = usize::try_from(info.size).unwrap_or(usize::MAX);
                         Some((info.version, Err(DocumentError::TooLarge { size })))
                     }
-                    Some(info) => self.text(snapshot, key, info.version).await?.map(|text| (info.version, Ok(text))),
+                    Some(info) => self.text(&*snapshot, key, info.version).await?.map(|text| (info.version, Ok(text))),
                 });
             }
             Ok::<_, NodeError>(values)
         };
-        self.context.run_future(Cost::of(Work::Lookups, keys.len() as u64), read).await?
+        context.run_future(cost, read).await?
     }
 
     /// The text of a document of this version in a snapshot.
     async fn text(&self, snapshot: &dyn Snapshot, key: &Key, version: Version) -> Result<Option<Bytes>, StoreError> {
-        let documents = &self.context.documents;
-        if let Some(cached) = documents.text(key).filter(|cached| cached.version == version) {
+        if let Some(cached) = self.context.documents.text(key).filter(|cached| cached.version == version) {
             return Ok(Some(cached.text));
         }
         let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
@@ -239,17 +232,8 @@ impl<'a> SnapshotReader<'a> {
         Ok(values)
     }
 
-    /// A snapshot of documents, whose versions are recorded, in the order of the keys, and whose memory is reserved.
-    pub(super) async fn snapshot(&mut self, keys: &[Key]) -> Result<Box<dyn Snapshot>, NodeError> {
-        let (context, cost) = (self.context, Cost::of(Work::Lookups, keys.len() as u64));
-        let (snapshot, pending) = context.run_future(cost, self.recorded_snapshot(keys)).await??;
-        // A request that has a turn must not wait for memory.
-        self.reserve(pending).await?;
-        Ok(snapshot)
-    }
-
     /// A snapshot of documents, and the memory that they take.
-    async fn recorded_snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
+    async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
         snapshot.stat_many(keys).await?;
         let mut found = Vec::with_capacity(keys.len());
