@@ -1,4 +1,4 @@
-//! Writers beside a copy, and what a copy of one commit has of their changes.
+//! Writers that run during a copy, and what a copy of one commit has of their changes.
 
 use std::{
     sync::{
