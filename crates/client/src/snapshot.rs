@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use reqwest::{Method, StatusCode};
 use zarrd_store::{
     ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, PageRequest, Prefix, PrefixSnapshot,
-    ReadableStore, StoreError, ValueMeta, Watermark,
+    ReadableStore, StoreError, ValueMeta, ValuePage, Watermark,
 };
 use zarrd_wire::{
     problem::ProblemType,
@@ -136,6 +136,7 @@ impl ListableStore for HttpSnapshot {
     }
 }
 
+#[async_trait]
 impl PrefixSnapshot for HttpSnapshot {
     fn prefix(&self) -> &Prefix {
         &self.prefix
@@ -156,5 +157,8 @@ impl PrefixSnapshot for HttpSnapshot {
     /// True as far as is known without a request.
     fn is_valid(&self) -> bool {
         true
+    }
+    async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError> {
+        self.store.list_values(prefix, page).await
     }
 }

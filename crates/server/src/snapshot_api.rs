@@ -97,11 +97,13 @@ impl ReadSource {
     pub(crate) fn listings(&self, prefix: &Prefix) -> Result<Arc<dyn ListableStore>, ApiError> {
         match &self.snapshot {
             None => Ok(Arc::<dyn zarrd_store::SnapshotStore>::clone(self.app.store())),
-            Some(snapshot) if prefix.as_str().starts_with(snapshot.prefix().as_str()) => {
-                Ok(Arc::<dyn PrefixSnapshot>::clone(snapshot))
-            }
-            Some(snapshot) => Err(outside(snapshot.prefix())),
+            Some(snapshot) => Ok(Arc::clone(below(snapshot, prefix)?) as _),
         }
+    }
+
+    /// The source of a listing of a prefix with values: the snapshot, without which queries do not ask for one.
+    pub(crate) fn values_below(&self, prefix: &Prefix) -> Result<&Arc<dyn PrefixSnapshot>, ApiError> {
+        below(self.snapshot.as_ref().ok_or_else(expired)?, prefix)
     }
 }
 
@@ -119,6 +121,14 @@ impl FromRequestParts<App> for SnapshotPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         Ok(Self(parse_snapshot_id(parts.uri.path()).and_then(|id| id.parse().ok())))
+    }
+}
+
+/// A snapshot, if it was taken of all of a prefix.
+fn below<'s>(snapshot: &'s Arc<dyn PrefixSnapshot>, prefix: &Prefix) -> Result<&'s Arc<dyn PrefixSnapshot>, ApiError> {
+    match prefix.as_str().starts_with(snapshot.prefix().as_str()) {
+        true => Ok(snapshot),
+        false => Err(outside(snapshot.prefix())),
     }
 }
 

@@ -90,7 +90,8 @@ async fn request<J: DeserializeOwned>(
     prefix: &Prefix,
     page: &PageRequest,
 ) -> Result<J, Failure> {
-    let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone(), snapshot: None };
+    let (limit, cursor) = (Some(page.limit()), page.cursor.clone());
+    let query = ListQuery { kind, limit, cursor, ..ListQuery::default() };
     let mut url = inner.url.below(prefix.as_str()).ok_or(Failure::Listing)?;
     url.set_query(Some(&query.render()));
     let headers = HeaderMap::from_iter([(ACCEPT, headers::JSON)]);

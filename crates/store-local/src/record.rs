@@ -82,6 +82,14 @@ impl Record {
         }
     }
 
+    /// The value, if it is in the record.
+    pub(crate) fn inline(&self) -> Option<&Bytes> {
+        match &self.location {
+            Location::Inline(bytes) => Some(bytes),
+            Location::File(_) => None,
+        }
+    }
+
     pub(crate) fn file(&self) -> Option<FileRef> {
         match self.location {
             Location::Inline(_) => None,

@@ -8,7 +8,9 @@ use std::sync::{
 use bytes::Bytes;
 use futures::TryStreamExt;
 use zarrd_store::{
-    ByteRange, Change, Entry, Intent, IntentId, Precondition, PrefixSnapshot, StoreError, TransactionalStore, list_all,
+    AttributeFields, Attributes, ByteRange, Change, ContentField, Entry, Intent, IntentId, ListedValue,
+    MAX_LISTED_VALUE_BYTES, MAX_VALUE_PAGE_ENTRIES, PageRequest, Payload, Precondition, PrefixSnapshot, StoreError,
+    TransactionalStore, list_all,
 };
 
 use super::{
@@ -82,6 +84,56 @@ pub(super) async fn a_snapshot_of_a_prefix_lists_as_the_store_does(store: impl S
     assert_eq!(list_keys(&*snapshot, "").await, below);
     assert_eq!(list_children(&*snapshot, "").await, ["a/"]);
     assert_eq!(list_keys(&*snapshot, "b/").await, Vec::<String>::new());
+}
+
+/// All keys of a snapshot below a prefix with their small values, read by pages.
+async fn listed_values(snapshot: &dyn PrefixSnapshot, below: &str, limit: usize) -> Vec<ListedValue> {
+    let (mut found, mut request) = (Vec::new(), Some(PageRequest::first(limit)));
+    while let Some(page) = request.take() {
+        let page = snapshot.list_values(&prefix(below), page).await.expect("a page with values");
+        assert!(page.keys.len() <= limit.min(MAX_VALUE_PAGE_ENTRIES));
+        found.extend(page.keys);
+        request = page.cursor.map(|cursor| PageRequest::after(limit, cursor));
+    }
+    found
+}
+
+pub(super) async fn small_values_of_a_snapshot_come_with_its_listing(store: impl Storage + TransactionalStore) {
+    let many: Vec<String> = (0..300).map(|number| format!("a/many/{number:03}")).collect();
+    put_names(&store, &many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    put_names(&store, &["a/zarr.json", "b/other"]).await;
+    put(&store, "a/nothing", "").await;
+    for (name, size) in
+        [("a/most", MAX_LISTED_VALUE_BYTES), ("a/more", MAX_LISTED_VALUE_BYTES + 1), ("a/much", 1 << 20)]
+    {
+        put(&store, name, TestValue::new(3, size).payload()).await;
+    }
+    let fields =
+        AttributeFields { content: [(ContentField::Type, "text/csv".to_owned())].into(), ..Default::default() };
+    let attributes = Attributes::new(fields).expect("attributes");
+    let table = Payload { attributes: attributes.clone(), ..Payload::from(Bytes::from_static(b"1,2")) };
+    store.set(&key("a/table"), table, Precondition::none()).await.unwrap();
+    let snapshot = snapshot(&store, "a/").await;
+    store.erase_prefix(&prefix("")).await.unwrap();
+    for (below, limit) in [("", 1000), ("a/", 100), ("a/many/", 7), ("a/none/", 10)] {
+        let listed = listed_values(&*snapshot, below, limit).await;
+        let names: Vec<String> = listed.iter().map(|listed| listed.entry.key.to_string()).collect();
+        assert_eq!(names, list_keys(&*snapshot, below).await, "{below}");
+        for ListedValue { entry, value } in listed {
+            let expected = snapshot.get(&entry.key, None).await.unwrap().expect("a value of the snapshot");
+            assert_eq!((entry.meta.version, entry.meta.size), (expected.meta.version, expected.meta.size));
+            assert_eq!(value.is_some(), entry.meta.size <= MAX_LISTED_VALUE_BYTES, "{}", entry.key);
+            if let Some(value) = value {
+                assert_eq!(entry.meta, expected.meta, "{}", entry.key);
+                assert_eq!(value, expected.bytes().await.unwrap(), "{}", entry.key);
+            }
+        }
+    }
+    let pages = snapshot.list_values(&prefix("a/"), PageRequest::first(1000)).await.unwrap();
+    assert_eq!(pages.keys.len(), MAX_VALUE_PAGE_ENTRIES);
+    let plain = PageRequest::after(1000, pages.cursor.expect("another page"));
+    let rest = snapshot.list_prefix(&prefix("a/"), plain).await.unwrap();
+    assert_eq!(pages.keys.len() + rest.keys.len(), snapshot.len() as usize, "cursors are those of plain listings");
 }
 
 pub(super) async fn a_snapshot_of_a_prefix_has_only_its_keys(store: impl Storage + TransactionalStore) {

@@ -236,6 +236,7 @@ macro_rules! conformance_checks {
             fresh snapshot::a_snapshot_outlives_the_erase_of_its_prefix [];
             fresh prefix_snapshot::a_snapshot_of_a_prefix_stays_while_everything_changes [Listings];
             fresh prefix_snapshot::a_snapshot_of_a_prefix_lists_as_the_store_does [Listings SharedNames];
+            fresh prefix_snapshot::small_values_of_a_snapshot_come_with_its_listing [Listings];
             fresh prefix_snapshot::a_snapshot_of_a_prefix_has_only_its_keys [Listings];
             fresh prefix_snapshot::snapshots_of_prefixes_are_of_one_commit [Listings];
             fresh prefix_snapshot::a_snapshot_of_a_prefix_has_the_intents_of_its_commit [Listings];

@@ -3,12 +3,17 @@
 use std::time::UNIX_EPOCH;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{Attributes, Key, Prefix, StoreError, ValueMeta, Version};
 
 /// The maximum number of entries in a page; a larger limit is capped.
 pub const MAX_PAGE_ENTRIES: usize = 10_000;
+/// The maximum number of entries in a page with values; a larger limit is capped.
+pub const MAX_VALUE_PAGE_ENTRIES: usize = 256;
+/// The maximum size of a value in a listing, in bytes.
+pub const MAX_LISTED_VALUE_BYTES: u64 = 4096;
 
 /// A key in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +42,24 @@ pub struct KeyPage {
     /// The keys, sorted by their bytes.
     pub keys: Vec<Entry>,
     /// The start of the next page; `None` for the last.
+    pub cursor: Option<Cursor>,
+}
+
+/// A key in a listing with values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedValue {
+    /// The key. Where the value is present, the metadata has its attributes.
+    pub entry: Entry,
+    /// The whole value; `None` for one that has to be read by its key.
+    pub value: Option<Bytes>,
+}
+
+/// A page of keys with their small values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValuePage {
+    /// The keys, sorted by their bytes.
+    pub keys: Vec<ListedValue>,
+    /// The start of the next page, of listings with values and without; `None` for the last.
     pub cursor: Option<Cursor>,
 }
 
@@ -85,6 +108,12 @@ impl PageRequest {
     /// The limit, clamped to its bounds.
     pub fn limit(&self) -> usize {
         self.limit.clamp(1, MAX_PAGE_ENTRIES)
+    }
+
+    /// The request for a page with values, which has fewer entries at most.
+    #[must_use]
+    pub fn with_values(self) -> Self {
+        Self { limit: self.limit.min(MAX_VALUE_PAGE_ENTRIES), ..self }
     }
 }
 

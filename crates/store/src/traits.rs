@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use crate::{
     Batch, ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key,
     KeyCount, KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads,
-    RunId, Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, Version, WaitTimes, Watermark,
+    RunId, Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, ValuePage, Version, WaitTimes,
+    Watermark,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -404,6 +405,7 @@ pub enum Prefetch {
 /// - Reading a key outside of the prefix fails with [`StoreError::NotInSnapshot`].
 /// - Values stay readable until the snapshot is dropped. If its store needs their space, the snapshot ends: then reading
 ///   values fails with [`StoreError::SnapshotExpired`].
+#[async_trait]
 pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
     /// The prefix.
     fn prefix(&self) -> &Prefix;
@@ -424,6 +426,14 @@ pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
 
     /// False if the snapshot has ended, so that values cannot be read from it any more.
     fn is_valid(&self) -> bool;
+
+    /// Returns a page of the keys below a prefix, as [`list_prefix`](ListableStore::list_prefix) does, with the values that
+    /// the snapshot reads along with them: at most [`MAX_LISTED_VALUE_BYTES`](crate::MAX_LISTED_VALUE_BYTES) each. A store
+    /// of many small values is read many times as fast so. All other values, and those that are damaged, are read by
+    /// [`get`](ReadableStore::get).
+    ///
+    /// A page has at most [`MAX_VALUE_PAGE_ENTRIES`](crate::MAX_VALUE_PAGE_ENTRIES) keys.
+    async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError>;
 
     /// Fails with [`StoreError::NotInSnapshot`] if a key is outside of the prefix.
     fn check_key(&self, key: &Key) -> Result<(), StoreError> {

@@ -4,7 +4,8 @@
 //! query parameters, [`array`](mod@array) formats and what is said of elements, [`picture`] the colours
 //! of pictures, [`headers`] the names of headers and
 //! media types, [`etag`] and [`range`] the conditional and partial requests, [`digest`] the digests of bodies,
-//! [`chunks`] the chunks that a selection touches, [`dav`] WebDAV, [`elements`] what the bodies of elements are made of, [`time`] the times, [`listing`], [`node`], [`snapshot`] and [`health`] the
+//! [`chunks`] the chunks that a selection touches, [`dav`] WebDAV, [`elements`] what the bodies of elements are made of, [`time`] the times, [`listing`], [`value_listing`],
+//! [`node`], [`snapshot`] and [`health`] the
 //! JSON of answers, and [`problem`] everything that can be wrong with a request, of which [`rejection`] has what
 //! concerns nodes.
 
@@ -29,3 +30,4 @@ pub mod rejection;
 pub mod routes;
 pub mod snapshot;
 pub mod time;
+pub mod value_listing;

@@ -87,6 +87,9 @@ pub enum ListingError {
     /// A time cannot be read.
     #[error("{0:?} is not a time")]
     Modified(String),
+    /// A value is not what its metadata says, or its headers are no attributes.
+    #[error("the value listed with the key {0:?} is malformed")]
+    Content(String),
     /// There are not as many values as keys.
     #[error("{keys} keys come with {values} values")]
     Parallel {
@@ -188,7 +191,7 @@ fn entries(keys: Vec<String>, values: Vec<ValueInfo>) -> Result<Vec<Entry>, List
     keys.into_iter().zip(values).map(|(key, value)| entry(key, value)).collect()
 }
 
-fn entry(key: String, value: ValueInfo) -> Result<Entry, ListingError> {
+pub(crate) fn entry(key: String, value: ValueInfo) -> Result<Entry, ListingError> {
     let key = Key::parse(&key).map_err(|source| ListingError::Key { text: key, source })?;
     let is_damaged = value.damaged;
     Ok(Entry { key, meta: value.into_meta()?, is_damaged })

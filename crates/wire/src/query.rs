@@ -6,6 +6,7 @@
 mod chunks;
 mod compute;
 mod elements;
+mod list;
 mod node;
 mod picture;
 mod write;
@@ -19,6 +20,7 @@ pub use elements::{
     CHANNELS, DECODE, DIALECT, Decode, DimensionParameter, ELEMENTS_PARAMETERS, ELEMENTS_POST_PARAMETERS,
     ElementsQuery, FORMAT, HEADER, ISEL, LABELS, LEVEL, READ, SEL, SELECT, SelectBy, ShownChannels,
 };
+pub use list::{CONTENTS, Contents, LIST, LISTING_PARAMETERS, ListKind, ListQuery};
 pub use node::{
     ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NODE_DELETE_PARAMETERS,
     NODE_PARAMETERS, NODE_PATCH_PARAMETERS, NODE_POST_PARAMETERS, NODE_PUT_PARAMETERS, NodeDeleteQuery, NodePatchQuery,
@@ -44,8 +46,6 @@ use crate::{
     routes::{decode, encode},
 };
 
-/// The kind of a listing.
-pub const LIST: &str = "list";
 /// The number of entries on a page of a listing, at most.
 pub const LIMIT: &str = "limit";
 /// The start of a page of a listing.
@@ -60,8 +60,6 @@ pub const SNAPSHOT: &str = "snapshot";
 /// The prefix of which a snapshot is taken.
 pub const PREFIX: &str = "prefix";
 
-/// The parameters of a listing.
-pub const LISTING_PARAMETERS: &[&str] = &[LIST, LIMIT, CURSOR, SNAPSHOT];
 /// The parameters of reading a value.
 pub const KEY_READ_PARAMETERS: &[&str] = &[SNAPSHOT];
 /// The parameters of taking a snapshot.
@@ -134,29 +132,6 @@ pub enum UnknownParameters {
     Reject,
 }
 
-/// The kind of a listing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ListKind {
-    /// Keys and prefixes directly below the prefix: `list=dir`, the default.
-    #[default]
-    Dir,
-    /// All keys below it: `list=keys`.
-    Keys,
-}
-
-/// The query of a listing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListQuery {
-    /// The requested kind.
-    pub kind: ListKind,
-    /// The number of entries at most; by default [`DEFAULT_LIMIT`].
-    pub limit: Option<usize>,
-    /// The start of the page.
-    pub cursor: Option<Cursor>,
-    /// The id of the snapshot that is listed; `None` for the current state.
-    pub snapshot: Option<String>,
-}
-
 /// The query of taking a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotQuery {
@@ -181,28 +156,6 @@ pub enum Confirmation {
     Missing,
     /// `confirm=all`: the client confirms that everything is erased.
     All,
-}
-
-impl ListQuery {
-    /// Parses the query of a listing.
-    pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let wanted = [LIST, LIMIT, CURSOR, SNAPSHOT];
-        let [list, limit, cursor, snapshot] = parse(query, LISTING_PARAMETERS, wanted, UnknownParameters::Ignore)?;
-        Ok(Self {
-            kind: list.as_deref().map(kind).transpose()?.unwrap_or_default(),
-            limit: limit.as_deref().map(parse_limit).transpose()?,
-            cursor: cursor.map(Cursor::from_text),
-            snapshot,
-        })
-    }
-
-    /// The query's text, without `?`; empty where everything is the default.
-    pub fn render(&self) -> String {
-        let list = (self.kind == ListKind::Keys).then(|| format!("{LIST}=keys"));
-        let page = render_page(self.limit, self.cursor.as_ref());
-        let snapshot = self.snapshot.as_deref().map(render_key_read);
-        list.into_iter().chain(page).chain(snapshot).collect::<Vec<_>>().join("&")
-    }
 }
 
 impl SnapshotQuery {
@@ -347,14 +300,6 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-fn kind(text: &str) -> Result<ListKind, QueryError> {
-    match text {
-        "dir" => Ok(ListKind::Dir),
-        "keys" => Ok(ListKind::Keys),
-        _ => Err(QueryError::UnknownListing { list: shown(text) }),
-    }
-}
-
 fn render_page(limit: Option<usize>, cursor: Option<&Cursor>) -> impl Iterator<Item = String> {
     let limit = limit.map(|limit| format!("{LIMIT}={limit}"));
     let cursor = cursor.map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
@@ -400,33 +345,6 @@ mod tests {
         assert!(matches!(SnapshotQuery::parse("prefix=lab"), Err(QueryError::Invalid { name: PREFIX, .. })));
         assert_eq!(parse_key_read(&render_key_read("a&b")), Ok(Some("a&b".to_owned())));
         assert_eq!(parse_key_read("other=1"), Ok(None));
-    }
-
-    #[test]
-    fn listing_queries_round_trip() {
-        assert_eq!(ListQuery::parse(""), Ok(ListQuery::default()));
-        assert_eq!(ListQuery::parse("list=dir&_=17"), Ok(ListQuery::default()), "cache busters are ignored");
-        let full = ListQuery {
-            kind: ListKind::Keys,
-            limit: Some(7),
-            cursor: Some(Cursor::from_text("a_b-&%")),
-            snapshot: Some("0&1".to_owned()),
-        };
-        assert_eq!(full.render(), "list=keys&limit=7&cursor=a_b-%26%25&snapshot=0%261");
-        assert_eq!(ListQuery::parse(&full.render()), Ok(full));
-        assert_eq!(ListQuery::default().render(), "");
-        let unknown = QueryError::UnknownListing { list: "tree".into() };
-        assert_eq!(ListQuery::parse("list=tree"), Err(unknown));
-        assert_eq!(ListQuery::parse("list="), Err(QueryError::UnknownListing { list: String::new() }));
-        assert_eq!(
-            ListQuery::parse("limit=1&limit=1"),
-            Err(QueryError::Repeated { name: LIMIT, known: LISTING_PARAMETERS })
-        );
-        for bad in ["limit=0", "limit=10001", "limit=", "limit", "limit=+1", "limit=1e3", "limit=99999999999999999999"]
-        {
-            assert!(matches!(ListQuery::parse(bad), Err(QueryError::Invalid { name: LIMIT, .. })), "{bad}");
-        }
-        assert!(matches!(ListQuery::parse("cursor=%zz"), Err(QueryError::Invalid { name: CURSOR, .. })));
     }
 
     #[test]

@@ -20,13 +20,13 @@ use zarrd_array::Claim;
 use zarrd_store::{DirPage, KeyPage, ListableStore, PageRequest, Prefix, StoreError};
 use zarrd_wire::{
     headers::{JSON, NDJSON},
-    query::{DEFAULT_LIMIT, ListKind, ListQuery},
+    query::{Contents, DEFAULT_LIMIT, ListKind, ListQuery},
 };
 
 use super::{
     html_listing,
     json_listing::{self, Batch},
-    pages, redirect,
+    pages, redirect, value_listing,
 };
 use crate::{
     admission::RequestClaim,
@@ -63,22 +63,28 @@ pub(crate) async fn list(
     RequestClaim(claim): RequestClaim,
 ) -> Result<Response, ApiError> {
     let query = ListQuery { cursor: query.cursor.map(|cursor| session.unbind(&cursor)).transpose()?, ..query };
-    let format = preferences.best(offered_formats(query.kind));
+    let format = preferences.best(offered_formats(&query));
     let links = preferences.links();
-    let source = ReadSource::new(&app, query.snapshot.as_deref()).await?.listings(&prefix)?;
-    let listing = Listing { app, source, session, surface, prefix, query };
-    let mut response = match (listing.query.kind, format) {
-        (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,
-        (ListKind::Dir, ListingFormat::Html) => listing.html_page(links).await?,
-        _ => listing.json_page(&claim).await?,
+    let source = ReadSource::new(&app, query.snapshot.as_deref()).await?;
+    let mut response = if query.contents == Contents::Small {
+        value_listing::json_page(&app, &**source.values_below(&prefix)?, &prefix, query, &session, &claim).await?
+    } else {
+        let source = source.listings(&prefix)?;
+        let listing = Listing { app, source, session, surface, prefix, query };
+        match (listing.query.kind, format) {
+            (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,
+            (ListKind::Dir, ListingFormat::Html) => listing.html_page(links).await?,
+            _ => listing.json_page(&claim).await?,
+        }
     };
     response.headers_mut().insert(VARY, VARY_ACCEPT_USER_AGENT);
     response.headers_mut().insert(CACHE_CONTROL, REVALIDATE);
     Ok(response)
 }
 
-fn offered_formats(kind: ListKind) -> &'static [ListingFormat] {
-    match kind {
+fn offered_formats(query: &ListQuery) -> &'static [ListingFormat] {
+    match query.kind {
+        ListKind::Keys if query.contents == Contents::Small => &[ListingFormat::Json],
         ListKind::Dir => &[ListingFormat::Json, ListingFormat::Html],
         ListKind::Keys => &[ListingFormat::Json, ListingFormat::Ndjson],
     }

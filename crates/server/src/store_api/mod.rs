@@ -9,3 +9,4 @@ pub(crate) mod list;
 mod pages;
 pub(crate) mod put;
 mod redirect;
+mod value_listing;

@@ -62,6 +62,41 @@ async fn values_and_listings_are_those_of_the_commit() {
 }
 
 #[tokio::test]
+async fn small_values_come_with_their_keys_if_asked_for() {
+    let server = TestServer::new();
+    let headers = [("zarr-content-type", "text/csv"), ("zarr-meta-unit", "um")];
+    server.request(Method::PUT, "/store/lab/csv", &headers, "1,2").await;
+    server.set("lab/large", &[7; 4097]).await;
+    for number in 0..300 {
+        let key = format!("lab/small/{number:03}");
+        server.set(&key, b"small").await;
+    }
+    let taken = take(&server, "lab/").await;
+    let target = format!("/store/lab/?list=keys&contents=small&snapshot={}", id(&taken));
+    server.set("lab/csv", b"3").await;
+    let first = server.get(&target, &[]).await;
+    assert_eq!(first.header("content-type"), "application/json");
+    let first = first.json();
+    assert_eq!(first["values"][0]["content"], "MSwy");
+    assert_eq!(first["values"][0]["headers"], json!({"zarr-content-type": "text/csv", "zarr-meta-unit": "um"}));
+    assert_eq!(first["keys"][1], "lab/large");
+    let plain = server.get(&format!("/store/lab/?list=keys&snapshot={}", id(&taken)), &[]).await.json();
+    assert_eq!(first["values"][1], plain["values"][1], "it is read by its key");
+    assert_eq!(first["keys"].as_array().unwrap().len(), 256);
+    let next = format!("{target}&limit=10000&cursor={}", first["cursor"].as_str().unwrap());
+    let rest = server.get(&next, &[]).await.json();
+    assert_eq!((rest["keys"].as_array().unwrap().len(), &rest["cursor"]), (46, &Value::Null));
+    assert_eq!(rest["values"][45]["content"], "c21hbGw=");
+    let ended = server.get("/store/lab/?list=keys&contents=small&snapshot=0", &[]).await;
+    ended.problem(ProblemType::SnapshotExpired);
+    for other in ["/store/lab/?list=keys&contents=small", "/store/lab/?contents=small&snapshot=0"] {
+        server.get(other, &[]).await.problem(ProblemType::InvalidParameter);
+    }
+    let outside = server.get(&target.replace("/lab/", "/"), &[]).await;
+    outside.problem(ProblemType::InvalidParameter);
+}
+
+#[tokio::test]
 async fn a_snapshot_has_only_its_prefix() {
     let server = TestServer::new();
     server.set("lab/a", b"1").await;

@@ -12,9 +12,11 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use zarrd_store::{
-    ByteRange, DirPage, Entry, GetResult, Intent, Key, KeyPage, ListableStore, ListingKind, PageRequest, Prefix,
-    PrefixSnapshot, ReadableStore, StoreError, ValueMeta, Watermark,
+    ByteRange, Cursor, DirPage, Entry, GetResult, Intent, Key, KeyPage, ListableStore, ListedValue, ListingKind,
+    MAX_LISTED_VALUE_BYTES, PageRequest, Prefix, PrefixSnapshot, ReadableStore, StoreError, ValueMeta, ValuePage,
+    Watermark,
 };
 
 use super::{
@@ -176,24 +178,29 @@ impl Inner {
         }
     }
 
-    fn decode(&self, key: &Key, record: bytes::Bytes) -> Result<Record, StoreError> {
+    fn decode(&self, key: &Key, record: Bytes) -> Result<Record, StoreError> {
         let decoded = Record::decode(key.as_bytes(), record.clone(), self.store.store_id());
         decoded.ok_or_else(|| StoreError::corrupt(key.clone(), damage_of(&record)))
     }
 
-    /// The entries of the snapshot below `prefix`, from a key on.
-    fn list_prefix(&self, prefix: &Prefix, page: &PageRequest) -> Result<KeyPage, StoreError> {
+    /// A page of the keys of the snapshot below `prefix`, each as `entry` makes it of the name and the encoded record.
+    fn keys_below<T>(
+        &self,
+        prefix: &Prefix,
+        page: &PageRequest,
+        entry: impl Fn(&str, Bytes) -> Result<T, StoreError>,
+    ) -> Result<(Vec<T>, Option<Cursor>), StoreError> {
         let from = self.store.page_start(ListingKind::Keys, prefix, page)?;
         let mut entries = self.records.read_from(&from)?;
-        let mut keys: Vec<Entry> = Vec::new();
+        let (mut keys, mut last) = (Vec::new(), String::new());
         while let Some((name, record)) = entries.next()?.filter(|(name, _)| name.starts_with(prefix.as_str())) {
-            if let Some(last) = keys.last().filter(|_| keys.len() == page.limit()) {
-                let cursor = self.store.cursor(ListingKind::Keys, prefix, last.key.as_str());
-                return Ok(KeyPage { keys, cursor: Some(cursor) });
+            if keys.len() == page.limit() {
+                return Ok((keys, Some(self.store.cursor(ListingKind::Keys, prefix, &last))));
             }
-            keys.push(self.entry(&name, record)?);
+            keys.push(entry(&name, record)?);
+            last = name;
         }
-        Ok(KeyPage { keys, cursor: None })
+        Ok((keys, None))
     }
 
     /// The children of a prefix in the snapshot.
@@ -224,13 +231,19 @@ impl Inner {
         Ok(found)
     }
 
-    fn entry(&self, name: &str, record: bytes::Bytes) -> Result<Entry, StoreError> {
+    fn entry(&self, name: &str, record: Bytes) -> Result<Entry, StoreError> {
+        Ok(self.listed_value(name, record)?.entry)
+    }
+
+    fn listed_value(&self, name: &str, record: Bytes) -> Result<ListedValue, StoreError> {
         let key = Key::parse(name).map_err(|_| unreadable())?;
         let record = match self.decode(&key, record) {
             Err(StoreError::Corrupt { cause, .. }) => Err(cause),
             record => Ok(record?),
         };
-        Ok(self.store.listed((key, record)))
+        let value = record.as_ref().ok().and_then(Record::inline).cloned();
+        let value = value.filter(|value| value.len() as u64 <= MAX_LISTED_VALUE_BYTES);
+        Ok(ListedValue { entry: self.store.listed((key, record)), value })
     }
 }
 
@@ -268,7 +281,11 @@ impl ReadableStore for LocalPrefixSnapshot {
 impl ListableStore for LocalPrefixSnapshot {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         let (inner, prefix) = (Arc::clone(&self.0), prefix.clone());
-        run_blocking(move || inner.list_prefix(&prefix, &page)).await
+        run_blocking(move || {
+            let (keys, cursor) = inner.keys_below(&prefix, &page, |name, record| inner.entry(name, record))?;
+            Ok(KeyPage { keys, cursor })
+        })
+        .await
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
@@ -277,6 +294,7 @@ impl ListableStore for LocalPrefixSnapshot {
     }
 }
 
+#[async_trait]
 impl PrefixSnapshot for LocalPrefixSnapshot {
     fn prefix(&self) -> &Prefix {
         &self.0.prefix
@@ -296,6 +314,18 @@ impl PrefixSnapshot for LocalPrefixSnapshot {
 
     fn is_valid(&self) -> bool {
         self.0.pin.is_valid()
+    }
+
+    async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError> {
+        if !self.0.pin.touch() {
+            return Err(StoreError::SnapshotExpired);
+        }
+        let (inner, prefix, page) = (Arc::clone(&self.0), prefix.clone(), page.with_values());
+        run_blocking(move || {
+            let (keys, cursor) = inner.keys_below(&prefix, &page, |name, record| inner.listed_value(name, record))?;
+            Ok(ValuePage { keys, cursor })
+        })
+        .await
     }
 }
 

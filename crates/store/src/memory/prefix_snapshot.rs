@@ -5,8 +5,8 @@ use std::fmt;
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, PageRequest, Prefix, PrefixSnapshot,
-    ReadableStore, StoreError, ValueMeta, Watermark,
+    ByteRange, DirPage, GetResult, Intent, Key, KeyPage, ListableStore, ListedValue, MAX_LISTED_VALUE_BYTES,
+    PageRequest, Prefix, PrefixSnapshot, ReadableStore, StoreError, ValueMeta, ValuePage, Watermark,
 };
 
 /// A [`PrefixSnapshot`] of a [`MemoryStore`](crate::MemoryStore), which is a store of its own. That is a parameter, since
@@ -44,6 +44,7 @@ impl<S: ListableStore> ListableStore for MemoryPrefixSnapshot<S> {
     }
 }
 
+#[async_trait]
 impl<S: ReadableStore + ListableStore + fmt::Debug> PrefixSnapshot for MemoryPrefixSnapshot<S> {
     fn prefix(&self) -> &Prefix {
         &self.prefix
@@ -63,5 +64,21 @@ impl<S: ReadableStore + ListableStore + fmt::Debug> PrefixSnapshot for MemoryPre
 
     fn is_valid(&self) -> bool {
         true
+    }
+    async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError> {
+        let KeyPage { keys: entries, cursor } = self.store.list_prefix(prefix, page.with_values()).await?;
+        let mut keys = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let value = match entry.meta.size {
+                ..=MAX_LISTED_VALUE_BYTES => self.store.get(&entry.key, None).await?,
+                _ => None,
+            };
+            let value = match value {
+                Some(value) => Some(value.bytes().await?),
+                None => None,
+            };
+            keys.push(ListedValue { entry, value });
+        }
+        Ok(ValuePage { keys, cursor })
     }
 }

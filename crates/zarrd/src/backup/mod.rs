@@ -12,6 +12,7 @@
 //! A version stands for one value of one key, so a value that the backup before has is not copied again. Files of values
 //! are never changed. The names are of lower-case letters and digits, so any file system can have them.
 
+mod contents;
 mod directory;
 mod error;
 mod manifest;

@@ -10,11 +10,12 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::{StreamExt, TryStreamExt};
 use xxhash_rust::xxh3::xxh3_64;
-use zarrd_store::{Entry, Key, Prefix, PrefixSnapshot, StoreError, list_all};
+use zarrd_store::{Entry, Key, PageRequest, Prefix, PrefixSnapshot, StoreError, ValueMeta};
 use zarrd_wire::snapshot::SnapshotIntent;
 
 use super::{
     BackupDirectory, BackupError, Manifest, Tokens,
+    contents::{Content, contents},
     manifest::{FORMAT_WITH_ATTRIBUTES, PLAIN_FORMAT},
     pool::{Pool, parse_version},
     records::{BackedUp, MAX_INLINE_BYTES, RecordsReader, RecordsWriter, render},
@@ -107,27 +108,19 @@ pub(crate) async fn take(
 impl Taking<'_> {
     /// The store of the snapshot, which is the upper half of all its versions; none if it is empty.
     async fn store(&self) -> Result<Option<String>, BackupError> {
-        let first = std::pin::pin!(list_all(self.snapshot, &Prefix::root())).try_next().await?;
-        Ok(first.map(|entry| render((entry.meta.version.as_u128() >> 64) as u64)))
+        let first = self.snapshot.list_prefix(&Prefix::root(), PageRequest::first(1)).await?;
+        Ok(first.keys.first().map(|entry| render((entry.meta.version.as_u128() >> 64) as u64)))
     }
 
     /// Writes the records and files of all values. Returns the versions whose files were written.
     async fn write_all(
         &self,
-        mut earlier: Option<RecordsReader>,
+        earlier: Option<RecordsReader>,
         jobs: NonZeroUsize,
         writer: &mut RecordsWriter,
         manifest: &mut Manifest,
     ) -> Result<HashSet<u128>, BackupError> {
-        let entries = list_all(self.snapshot, &Prefix::root()).map_err(BackupError::from);
-        let paired = entries.and_then(|entry| {
-            let known = find_earlier(&mut earlier, &entry);
-            std::future::ready(known.map(|known| (entry, known)))
-        });
-        let stored = paired.map(|pair| async {
-            let (entry, known) = pair?;
-            self.store_value(entry, known).await
-        });
+        let stored = contents(self.snapshot, earlier).map(|content| async { self.store_value(content?).await });
         let mut outcomes = std::pin::pin!(stored.buffered(jobs.get()));
         let mut written = HashSet::new();
         while let Some(outcome) = outcomes.try_next().await? {
@@ -153,14 +146,18 @@ impl Taking<'_> {
         Ok(written)
     }
 
-    async fn store_value(&self, entry: Entry, known: Option<BackedUp>) -> Result<Outcome, BackupError> {
+    async fn store_value(&self, content: Content) -> Result<Outcome, BackupError> {
         let counters = self.progress.counters();
-        let Entry { key, meta, .. } = entry;
+        let Content { entry: Entry { key, meta, .. }, known, value } = content;
         if let Some(known) = known.filter(|known| known.value.is_some() || self.pool.has(known)) {
             counters.keys.fetch_add(1, Ordering::Relaxed);
             return Ok(Outcome::Stored(known, Origin::Earlier));
         }
-        match self.copy_value(&key, meta.version.to_string()).await {
+        let copied = match value {
+            Some(value) => Ok(inline_record(&key, &meta, &value)),
+            None => self.copy_value(&key, meta.version.to_string()).await,
+        };
+        match copied {
             Ok(record) => {
                 counters.keys.fetch_add(1, Ordering::Relaxed);
                 counters.bytes.fetch_add(record.size, Ordering::Relaxed);
@@ -178,32 +175,32 @@ impl Taking<'_> {
 
     async fn copy_value(&self, key: &Key, version: String) -> Result<BackedUp, BackupError> {
         let value = self.snapshot.get(key, None).await?.ok_or_else(|| BackupError::Vanished { key: key.clone() })?;
-        let size = value.meta.size;
-        let attributes = Some(value.meta.attributes.encode()).filter(|bytes| !bytes.is_empty());
-        let attributes = attributes.map(|bytes| BASE64_STANDARD.encode(bytes));
-        if size > MAX_INLINE_BYTES {
+        if value.meta.size > MAX_INLINE_BYTES {
+            let attributes = attributes_text(&value.meta);
             let (size, checksum) = self.pool.write(&version, value.stream).await?;
             let xxh3 = render(checksum);
             return Ok(BackedUp { key: key.to_string(), version, size, xxh3, attributes, value: None });
         }
-        let bytes = value.bytes().await?;
-        let (xxh3, value) = (render(xxh3_64(&bytes)), Some(BASE64_STANDARD.encode(&bytes)));
-        Ok(BackedUp { key: key.to_string(), version, size, xxh3, attributes, value })
+        let meta = value.meta.clone();
+        Ok(inline_record(key, &meta, &value.bytes().await?))
     }
 }
 
-/// The record of the same version in the backup before, which is read along.
-fn find_earlier(earlier: &mut Option<RecordsReader>, entry: &Entry) -> Result<Option<BackedUp>, BackupError> {
-    let Some(reader) = earlier else { return Ok(None) };
-    while reader.peek().is_some_and(|record| record.key.as_str() < entry.key.as_str()) {
-        reader.next()?;
+/// The record of a small value.
+fn inline_record(key: &Key, meta: &ValueMeta, bytes: &[u8]) -> BackedUp {
+    BackedUp {
+        key: key.to_string(),
+        version: meta.version.to_string(),
+        size: meta.size,
+        xxh3: render(xxh3_64(bytes)),
+        attributes: attributes_text(meta),
+        value: Some(BASE64_STANDARD.encode(bytes)),
     }
-    let same = reader.peek().is_some_and(|record| {
-        record.key == entry.key.as_str()
-            && record.version == entry.meta.version.to_string()
-            && record.size == entry.meta.size
-    });
-    if same { reader.next() } else { Ok(None) }
+}
+
+fn attributes_text(meta: &ValueMeta) -> Option<String> {
+    let bytes = meta.attributes.encode();
+    (!bytes.is_empty()).then(|| BASE64_STANDARD.encode(bytes))
 }
 
 /// Reads the files of some values again, and checks that the others are there. Blocks.

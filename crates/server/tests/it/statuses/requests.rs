@@ -32,7 +32,7 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
         ("/store/" | "/store/{prefix}/" | "/store/{key}", "PROPPATCH") => &[("", UPDATE), ("", "<a/>")],
         ("/store/{prefix}/", "MKCOL") => &[("", ""), ("", "x")],
         ("/store/" | "/store/{prefix}/", "get" | "head") => {
-            &[("", ""), ("?list=keys&limit=10000", ""), ("?snapshot=0", "")]
+            &[("", ""), ("?list=keys&limit=10000", ""), ("?snapshot=0", ""), ("?contents=all", "")]
         }
         ("/store/", "delete") => &[("?confirm=all", "")],
         ("/array/{path}", "put") => &[("", "7"), ("", "[7, 7, 7, 7]"), ("?create&shape=4&dtype=uint8", "[7, 7, 7, 7]")],
