@@ -102,7 +102,7 @@ pub use intent::{Intent, IntentError, IntentFilter, IntentId, MAX_INTENT_LEN, MA
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
 pub use key_map::KeyMap;
 pub use keyed::Keyed;
-pub use list::{count_keys, list_all};
+pub use list::{count_keys, list_all, list_all_values};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
 pub use metadata_cache::{CachedMeta, MetadataCache, MetadataReader};

@@ -1,8 +1,11 @@
 //! Whole listings, read page by page.
 
-use futures::{Stream, stream};
+use futures::{Stream, TryStreamExt, stream};
 
-use crate::{Entry, KeyCount, ListableStore, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, PageRequest, Prefix, StoreError};
+use crate::{
+    Cursor, Entry, KeyCount, ListableStore, ListedValue, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, MAX_VALUE_PAGE_ENTRIES,
+    PageRequest, Prefix, PrefixSnapshot, StoreError,
+};
 
 /// Streams all keys below `prefix`, reading page by page as the stream is polled.
 pub fn list_all<'s, S>(
@@ -12,23 +15,50 @@ pub fn list_all<'s, S>(
 where
     S: ListableStore + ?Sized,
 {
-    struct Pages {
-        ready: std::vec::IntoIter<Entry>,
-        next: Option<PageRequest>,
-    }
     let prefix = prefix.clone();
-    let start = Pages { ready: Vec::new().into_iter(), next: Some(PageRequest::first(MAX_PAGE_ENTRIES)) };
-    stream::try_unfold((prefix, start), move |(prefix, mut pages)| async move {
-        loop {
-            if let Some(entry) = pages.ready.next() {
-                return Ok(Some((entry, (prefix, pages))));
-            }
-            let Some(page) = pages.next.take() else { return Ok(None) };
-            let found = store.list_prefix(&prefix, page).await?;
-            pages.ready = found.keys.into_iter();
-            pages.next = found.cursor.map(|cursor| PageRequest::after(MAX_PAGE_ENTRIES, cursor));
+    all_pages(MAX_PAGE_ENTRIES, move |page| {
+        let prefix = prefix.clone();
+        async move {
+            let page = store.list_prefix(&prefix, page).await?;
+            Ok((page.keys, page.cursor))
         }
     })
+}
+
+/// Streams all keys below `prefix` in a snapshot with their small values, as [`list_all`] does.
+pub fn list_all_values<'s, S>(
+    snapshot: &'s S,
+    prefix: &Prefix,
+) -> impl Stream<Item = Result<ListedValue, StoreError>> + Send + use<'s, S>
+where
+    S: PrefixSnapshot + ?Sized,
+{
+    let prefix = prefix.clone();
+    all_pages(MAX_VALUE_PAGE_ENTRIES, move |page| {
+        let prefix = prefix.clone();
+        async move {
+            let page = snapshot.list_values(&prefix, page).await?;
+            Ok((page.keys, page.cursor))
+        }
+    })
+}
+
+/// Streams the entries of one page after the other.
+fn all_pages<T, R>(
+    limit: usize,
+    read: impl Fn(PageRequest) -> R + Send,
+) -> impl Stream<Item = Result<T, StoreError>> + Send
+where
+    T: Send,
+    R: Future<Output = Result<(Vec<T>, Option<Cursor>), StoreError>> + Send,
+{
+    let pages = stream::try_unfold((Some(PageRequest::first(limit)), read), move |(next, read)| async move {
+        let Some(page) = next else { return Ok::<_, StoreError>(None) };
+        let (entries, cursor) = read(page).await?;
+        let next = cursor.map(|cursor| PageRequest::after(limit, cursor));
+        Ok(Some((stream::iter(entries.into_iter().map(Ok)), (next, read))))
+    });
+    pages.try_flatten()
 }
 
 /// Counts the keys below `prefix`, page by page, up to [`MAX_COUNTED_KEYS`]. Implementations of

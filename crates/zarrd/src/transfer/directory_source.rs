@@ -129,7 +129,13 @@ fn name_and_size(path: &Path, entry: &DirEntry) -> Result<SourceItem, SkipReason
     }
     let name = Key::from_bytes(path.as_os_str().as_bytes())?;
     let metadata = entry.metadata().map_err(|error| SkipReason::Unreadable(error.into()))?;
-    Ok(SourceItem::Value { name, size: metadata.len(), version: None, modified: metadata.modified().ok() })
+    Ok(SourceItem::Value {
+        name,
+        size: metadata.len(),
+        version: None,
+        modified: metadata.modified().ok(),
+        content: None,
+    })
 }
 
 /// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is

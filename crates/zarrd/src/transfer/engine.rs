@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use zarrd_store::{Key, Payload, Prefix, Version};
 
 use super::{
-    Sink, SkipReason, Source, SourceItem, TransferError,
+    Sink, SkipReason, SmallContent, Source, SourceItem, TransferError,
     error::CopyError,
     upload_order::{UploadPhase, upload_phase},
 };
@@ -153,26 +153,27 @@ impl Transfer<'_> {
     ) -> Result<BTreeMap<UploadPhase, Vec<Key>>, TransferError> {
         let mut later: BTreeMap<UploadPhase, Vec<Key>> = BTreeMap::new();
         let mut name_check = self.sink.name_check();
-        let first = self.source.list().map_err(TransferError::List).try_filter_map(|item| {
+        let first = self.source.list_with_contents().map_err(TransferError::List).try_filter_map(|item| {
             let value = match item {
-                SourceItem::Value { name, size, modified, .. } if is_copied(&name) && name_check(&name).is_ok() => {
-                    Some((name, size, modified))
+                SourceItem::Value { name, size, modified, content, .. }
+                    if is_copied(&name) && name_check(&name).is_ok() =>
+                {
+                    match upload_phase(&name) {
+                        UploadPhase::Data => Some((name, size, modified, content)),
+                        phase => {
+                            later.entry(phase).or_default().push(name);
+                            None
+                        }
+                    }
                 }
                 _ => None,
             };
-            let value = value.and_then(|(name, size, modified)| match upload_phase(&name) {
-                UploadPhase::Data => Some((name, size, modified)),
-                phase => {
-                    later.entry(phase).or_default().push(name);
-                    None
-                }
-            });
             std::future::ready(Ok(value))
         });
-        let copy = |(name, size, modified)| async move {
+        let copy = |(name, size, modified, content)| async move {
             match self.is_present(&name, size, modified).await {
                 true => Ok(()),
-                false => self.copy_one(name).await,
+                false => self.copy_one(name, content).await,
             }
         };
         first.try_for_each_concurrent(self.jobs.get(), copy).await?;
@@ -197,12 +198,13 @@ impl Transfer<'_> {
         &self,
         names: impl futures::Stream<Item = Result<Key, TransferError>>,
     ) -> Result<(), TransferError> {
-        names.try_for_each_concurrent(self.jobs.get(), |name| self.copy_one(name)).await
+        names.try_for_each_concurrent(self.jobs.get(), |name| self.copy_one(name, None)).await
     }
 
-    async fn copy_one(&self, name: Key) -> Result<(), TransferError> {
+    /// Copies a value, which is opened unless its content came along with its name.
+    async fn copy_one(&self, name: Key, content: Option<SmallContent>) -> Result<(), TransferError> {
         let delays = ExponentialBuilder::new().with_min_delay(Duration::from_millis(500)).with_max_times(MAX_RETRIES);
-        let copied = (|| self.try_once(&name))
+        let copied = (|| self.try_once(&name, content.as_ref()))
             .retry(delays)
             .when(CopyError::is_transient)
             .adjust(|error, delay| delay.map(|delay| error.retry_after().unwrap_or(delay).min(Duration::from_secs(60))))
@@ -221,10 +223,14 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    async fn try_once(&self, name: &Key) -> Result<CopyOutcome, CopyError> {
-        let Some(content) = self.source.open(name).await.map_err(CopyError::Source)? else {
-            return Ok(CopyOutcome::Vanished);
+    async fn try_once(&self, name: &Key, content: Option<&SmallContent>) -> Result<CopyOutcome, CopyError> {
+        let content = match content {
+            Some(SmallContent { bytes, attributes }) => {
+                Some(Payload::from(bytes.clone()).with_attributes(attributes.clone()))
+            }
+            None => self.source.open(name).await.map_err(CopyError::Source)?,
         };
+        let Some(content) = content else { return Ok(CopyOutcome::Vanished) };
         let mut attempt = Attempt::new(self.progress.counters());
         let put = self.sink.put(name, attempt.metered(content)).await;
         put.map(|()| attempt.succeed()).map_err(|error| match attempt.content_failed() {

@@ -23,8 +23,9 @@ mod upload_order;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::stream::BoxStream;
-use zarrd_store::{Key, Payload, Version};
+use zarrd_store::{Attributes, Key, Payload, Version};
 
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
@@ -38,6 +39,12 @@ pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, StoreSink, StoreSource, serve
 pub(crate) trait Source: Send + Sync {
     /// Lists all values. An error ends the listing.
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>>;
+
+    /// Lists all values as [`list`](Self::list) does, with the small ones that are read along with their names; by default
+    /// none is.
+    fn list_with_contents(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        self.list()
+    }
 
     /// Opens a listed value; `Ok(None)` if it no longer exists.
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError>;
@@ -70,6 +77,15 @@ pub(crate) trait Sink: Send + Sync {
 /// Checks whether a sink supports a name.
 pub(crate) type NameCheck<'a> = Box<dyn FnMut(&Key) -> Result<(), SkipReason> + Send + 'a>;
 
+/// A small value.
+#[derive(Clone, Debug)]
+pub(crate) struct SmallContent {
+    /// Its bytes.
+    pub(crate) bytes: Bytes,
+    /// Its attributes.
+    pub(crate) attributes: Attributes,
+}
+
 /// An item in the listing of a source.
 #[derive(Debug)]
 pub(crate) enum SourceItem {
@@ -83,6 +99,8 @@ pub(crate) enum SourceItem {
         version: Option<Version>,
         /// Time of its last change, if that is known.
         modified: Option<SystemTime>,
+        /// All of it, if it came along with its name.
+        content: Option<SmallContent>,
     },
     /// An item that cannot be transferred.
     Unsupported {

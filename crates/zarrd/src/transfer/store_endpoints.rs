@@ -3,14 +3,14 @@
 use std::{future::ready, num::NonZeroU64, time::SystemTime};
 
 use async_trait::async_trait;
-use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use zarrd_client::{HttpSnapshot, HttpStore};
 use zarrd_store::{
-    BackendErrorKind, GetResult, Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, StoreError,
-    WriteableStore, list_all,
+    BackendErrorKind, GetResult, Key, ListableStore, ListedValue, Payload, Precondition, Prefix, ReadableStore,
+    StoreError, WriteableStore, list_all, list_all_values,
 };
 
-use super::{NameCheck, Sink, SinkError, Source, SourceError, SourceItem};
+use super::{NameCheck, Sink, SinkError, SmallContent, Source, SourceError, SourceItem};
 
 /// Default limit for the number of keys in the listing of another server.
 pub(crate) const DEFAULT_MAX_KEYS: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
@@ -33,31 +33,42 @@ pub(crate) struct StoreSink<S> {
     pub(crate) prefix: Prefix,
 }
 
+impl<S: ReadableStore + ListableStore> StoreSource<S> {
+    /// The items of a listing.
+    fn items<'s>(
+        &'s self,
+        listed: impl Stream<Item = Result<ListedValue, StoreError>> + Send + 's,
+    ) -> BoxStream<'s, Result<SourceItem, SourceError>> {
+        let (mut count, mut last) = (0_u64, None);
+        // The listing of another server is not trusted to end.
+        let listed = listed.map_err(SourceError::Store).and_then(move |listed| {
+            count = count.saturating_add(1);
+            let checked = check(self.max_keys, count, last.as_ref(), &listed.entry.key);
+            last = Some(listed.entry.key.clone());
+            ready(checked.map(|()| listed))
+        });
+        listed.map_ok(|listed| self.item(listed)).boxed()
+    }
+
+    fn item(&self, ListedValue { entry, value }: ListedValue) -> SourceItem {
+        let name = self.prefix.strip(&entry.key).unwrap_or_default();
+        match Key::parse(name) {
+            Ok(name) => SourceItem::Value {
+                name,
+                size: entry.meta.size,
+                version: Some(entry.meta.version),
+                modified: Some(entry.meta.modified),
+                content: value.map(|bytes| SmallContent { bytes, attributes: entry.meta.attributes }),
+            },
+            Err(error) => SourceItem::Unsupported { name: format!("{:?}", entry.key), reason: error.into() },
+        }
+    }
+}
+
 #[async_trait]
 impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
-        let (mut count, mut last) = (0_u64, None);
-        let entries = list_all(&self.store, &self.prefix).map_err(SourceError::Store);
-        // The listing of another server is not trusted to end.
-        let entries = entries.and_then(move |entry| {
-            count = count.saturating_add(1);
-            let checked = check(self.max_keys, count, last.as_ref(), &entry.key);
-            last = Some(entry.key.clone());
-            ready(checked.map(|()| entry))
-        });
-        let entries = entries.map_ok(|entry| {
-            let name = self.prefix.strip(&entry.key).unwrap_or_default();
-            match Key::parse(name) {
-                Ok(name) => SourceItem::Value {
-                    name,
-                    size: entry.meta.size,
-                    version: Some(entry.meta.version),
-                    modified: Some(entry.meta.modified),
-                },
-                Err(error) => SourceItem::Unsupported { name: format!("{:?}", entry.key), reason: error.into() },
-            }
-        });
-        entries.boxed()
+        self.items(list_all(&self.store, &self.prefix).map_ok(|entry| ListedValue { entry, value: None }))
     }
 
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
@@ -76,6 +87,10 @@ struct SnapshotSource {
 impl Source for SnapshotSource {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
         self.values.list()
+    }
+
+    fn list_with_contents(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        self.values.items(list_all_values(&self.values.store, &self.values.prefix))
     }
 
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {

@@ -13,12 +13,13 @@ use std::{
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
 use zarrd_store::{
-    Key, ListableStore, MemoryStore, PageRequest, Payload, Prefix, ReadableStore, StoreError, WriteableStore,
+    AttributeFields, Attributes, ContentField, Key, ListableStore, MemoryStore, PageRequest, Payload, Prefix,
+    ReadableStore, StoreError, WriteableStore,
 };
 
 use super::{
-    NameCheck, PresentValues, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource,
-    Transfer, TransferError,
+    NameCheck, PresentValues, Sink, SinkError, SkipReason, SmallContent, Source, SourceError, SourceItem, StoreSink,
+    StoreSource, Transfer, TransferError,
 };
 use crate::{
     config::OnUnsupported,
@@ -60,7 +61,9 @@ impl Source for PartlyUnreadableSource {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
         let names = ["broken", "damaged", "good", "missing"];
         stream::iter(names)
-            .map(|name| Ok(SourceItem::Value { name: key(name), size: 1, version: None, modified: None }))
+            .map(|name| {
+                Ok(SourceItem::Value { name: key(name), size: 1, version: None, modified: None, content: None })
+            })
             .boxed()
     }
 
@@ -273,6 +276,67 @@ impl Source for GrowingSource {
     fn is_live(&self) -> bool {
         true
     }
+}
+
+/// A source whose chunks come along with their names, and whose other values are opened.
+struct ContentsSource {
+    values: StoreSource<MemoryStore>,
+    opened: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Source for ContentsSource {
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        self.values.list()
+    }
+
+    fn list_with_contents(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        let small = SmallContent { bytes: "along".into(), attributes: table_attributes() };
+        let items = self.values.list().map(move |item| match item? {
+            SourceItem::Value { name, size, version, modified, .. } => {
+                let content = name.as_str().contains("/c/").then(|| small.clone());
+                Ok(SourceItem::Value { name, size, version, modified, content })
+            }
+            other => Ok(other),
+        });
+        items.boxed()
+    }
+
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
+        self.opened.lock().unwrap().push(name.to_string());
+        self.values.open(name).await
+    }
+}
+
+fn table_attributes() -> Attributes {
+    let content = [(ContentField::Type, "text/csv".to_owned())].into();
+    Attributes::new(AttributeFields { content, ..AttributeFields::default() }).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_that_come_along_with_their_names_are_not_opened() {
+    let values = filled(&["a/c/0", "a/c/1", "a/zarr.json", "other"]).await;
+    let source = ContentsSource { values, opened: Mutex::default() };
+    let sink = StoreSink { store: MemoryStore::new(), prefix: Prefix::root() };
+    let (result, progress) = run(&source, &sink, OnUnsupported::Fail).await;
+    result.unwrap();
+    assert_eq!(*source.opened.lock().unwrap(), ["other", "a/zarr.json"]);
+    for name in ["a/c/0", "a/c/1"] {
+        let value = sink.store.get(&key(name), None).await.unwrap().unwrap();
+        assert_eq!(value.meta.attributes, table_attributes());
+        assert_eq!(value.bytes().await.unwrap(), "along");
+    }
+    assert_eq!(progress.counters().keys.load(Ordering::Relaxed), 4);
+
+    // They are sent again after a failure.
+    let sink = RecordingSink::default();
+    let failure = StoreError::Busy { retry_after: None };
+    sink.failures.lock().unwrap().push_back(SinkError::Store(failure));
+    let (result, progress) = run(&source, &sink, OnUnsupported::Fail).await;
+    result.unwrap();
+    assert_eq!(sink.received.lock().unwrap().len(), 4);
+    let bytes = "along".len() * 2 + "other".len() + "a/zarr.json".len();
+    assert_eq!(progress.counters().bytes.load(Ordering::Relaxed), bytes as u64);
 }
 
 #[tokio::test]
