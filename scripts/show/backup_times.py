@@ -3,6 +3,7 @@
 backup_times.py ZARRD INDEX DIRECTORY KEYS. Prints a JSON object; fails if the restored store has another number of keys.
 """
 
+import atexit
 import json
 import os
 import subprocess
@@ -34,11 +35,14 @@ def request(method, path, body=None):
 def serve(store):
     started = time.time()
     server = subprocess.Popen([ZARRD, "serve", "--store", store, "--listen", f"127.0.0.1:{PORT}"], stderr=subprocess.DEVNULL)
+    atexit.register(server.kill)
     while True:
         try:
             request("GET", "/readyz")
             return server, round(time.time() - started, 1)
         except OSError:
+            if server.poll() is not None:
+                sys.exit(f"the server ended with exit code {server.returncode}")
             time.sleep(0.05)
 
 
@@ -53,6 +57,17 @@ def fill(first, count, value):
         request("PUT", f"/node/a{number}?overwrite", json.dumps(array))
         for part in range(0, CHUNKS, 10_000):
             request("PUT", f"/array/a{number}?select={part}:{part + 10_000}", json.dumps(value))
+
+
+def counted_keys():
+    """The number of keys, which a server counts after its start."""
+    for _ in range(300):
+        lines = request("GET", "/metrics").decode().splitlines()
+        counted = next((line.split()[1] for line in lines if line.startswith("zarrd_store_keys ")), None)
+        if counted is not None:
+            return int(counted)
+        time.sleep(1)
+    sys.exit("the keys are not counted after five minutes")
 
 
 def main():
@@ -77,8 +92,7 @@ def main():
     measured["restore"] = run("restore", backup, restored, "--without-access")
     listed = subprocess.run([ZARRD, "restore", backup, "--list"], capture_output=True, text=True).stdout.splitlines()
     server, _ = serve(restored)
-    values = int(next(line.split()[1] for line in request("GET", "/metrics").decode().splitlines()
-                      if line.startswith("zarrd_store_keys ")))
+    values = counted_keys()
     server.terminate()
     server.wait()
     print(json.dumps(measured))
