@@ -55,7 +55,7 @@ trait ListingPage {
 }
 
 impl HttpStore {
-    /// A page of the keys below a prefix with small values, if the store is that of a snapshot.
+    /// A page of the keys below a prefix with small values, if the store is a snapshot.
     pub(crate) async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError> {
         let forms = (ListKind::Keys, Contents::Small);
         self.list_page(forms, prefix, &page.with_values(), |listing: ValueListing| listing.into_page()).await

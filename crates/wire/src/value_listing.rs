@@ -86,7 +86,7 @@ impl ValueContent {
     }
 }
 
-/// A header as text, which those of attributes are.
+/// A header as text; attributes have no others.
 fn text_header((name, value): (HeaderName, HeaderValue)) -> Option<(String, String)> {
     Some((name.as_str().to_owned(), String::from_utf8(value.as_bytes().to_vec()).ok()?))
 }

@@ -14,7 +14,7 @@ use zarrd_wire::{headers::JSON, query::ListQuery, value_listing::ValueListing};
 
 use crate::{app::App, authorization::Session, error::ApiError};
 
-/// The memory of a value besides its bytes: the key and the attributes, as they are and as text.
+/// The memory of a value besides its bytes: the key and the attributes, and their text.
 const OVERHEAD_BYTES: u64 = 2 * MAX_KEY_LEN as u64 + 1024;
 
 /// Returns a page of the keys of a snapshot below a prefix, with the small values.

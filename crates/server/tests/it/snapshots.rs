@@ -62,7 +62,7 @@ async fn values_and_listings_are_those_of_the_commit() {
 }
 
 #[tokio::test]
-async fn small_values_come_with_their_keys_if_asked_for() {
+async fn small_values_come_with_their_keys_on_request() {
     let server = TestServer::new();
     let headers = [("zarr-content-type", "text/csv"), ("zarr-meta-unit", "um")];
     server.request(Method::PUT, "/store/lab/csv", &headers, "1,2").await;
