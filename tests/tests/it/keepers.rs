@@ -134,6 +134,37 @@ async fn store_without_inodes_opens_and_frees_some() {
     }
 }
 
+/// A killed server leaves files that no key refers to. They stay for a week, unless their space is needed.
+#[tokio::test]
+async fn orphans_are_removed_before_a_value_is_refused() {
+    for kind in KINDS {
+        let Some(disk) = SmallDisk::mount(FileSystem::Ext4, 320) else { return };
+        let launch = Launch::of(format_args!("{kind}:{}", disk.store().display()));
+        with_values(&launch, 20).await.kill();
+        // Files of the first run of the store.
+        for number in 0..4 {
+            let orphan = disk.store().join(format!("values/f{number}/{:016x}", (1_u64 << 40) | 0xff_ff00 | number));
+            fs::write(orphan, vec![number as u8; 10 << 20]).unwrap();
+        }
+        let server = launch.start();
+        let orphans = disk.store().join("orphans");
+        eventually("orphans are found", Duration::from_secs(20), async || {
+            fs::read_dir(&orphans).is_ok_and(|found| found.count() == 4)
+        })
+        .await;
+        fs::write(orphans.join("notes.txt"), "of an administrator").unwrap();
+        disk.fill(0);
+        for number in 20..200 {
+            let status = once_open(async || put(&server, number).await, |status| *status).await;
+            assert_eq!(status, StatusCode::CREATED, "{number}");
+        }
+        let left: Vec<_> = fs::read_dir(&orphans).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes.txt"], "{kind}");
+        holds(&server, 200).await;
+        server.stop();
+    }
+}
+
 /// Overwriting what a copy shares takes new blocks, so that erasing does too.
 #[tokio::test]
 async fn store_that_shares_blocks_with_its_copy_erases_on_a_full_disk() {

@@ -1,14 +1,17 @@
 //! A read-only server rejects every change.
 
 use std::{
+    fs::{self, File},
     io::{Read, Write},
     net::TcpStream,
+    os::unix::fs::MetadataExt,
+    time::{Duration, SystemTime},
 };
 
 use http::{Method, StatusCode, header::ALLOW};
 use zarrd_tests::{
     problem::assert_problem,
-    server::{Launch, zarrd_with},
+    server::{Launch, zarrd_with, zarrd_with_environment},
 };
 use zarrd_wire::{health::Readiness, problem::ProblemType};
 
@@ -66,4 +69,37 @@ fn read_only_server_does_not_create_a_store() {
     assert_eq!(rejected.code, Some(3), "{rejected:?}");
     assert!(rejected.stderr.contains("no store at"), "{rejected:?}");
     assert!(!store.exists());
+}
+
+#[tokio::test]
+async fn copies_of_an_index_are_private_and_do_not_outlive_their_processes() {
+    for kind in ["sled", "redb"] {
+        let (dir, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = format!("{kind}:{}", dir.path().display());
+        let server = Launch::of(&store).start();
+        server.put("/store/secret/name", "1").await.error_for_status().unwrap();
+        server.stop();
+        let copies = || fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+        let reader = Launch::of(&store).arg("--read-only").env("TMPDIR", temporary.path());
+        let server = reader.start();
+        let [copy] = copies().try_into().unwrap();
+        assert_eq!(fs::metadata(&copy).unwrap().mode() & 0o777, 0o700);
+        server.kill();
+        assert_eq!(copies(), [copy.clone()], "a killed process removes nothing");
+
+        // The next process removes it, if it is not a process that has just begun.
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        File::open(&copy).unwrap().set_modified(hour_ago).unwrap();
+        let server = reader.start();
+        let [used] = copies().try_into().unwrap();
+        assert_ne!(used, copy);
+        File::open(&used).unwrap().set_modified(hour_ago).unwrap();
+        let environment = [("TMPDIR", temporary.path().display().to_string())];
+        let listed = zarrd_with_environment(environment, ["ls", "secret", "--store", &store]);
+        assert!(listed.code == Some(0) && listed.stdout.contains("name"), "{listed:?}");
+        assert_eq!(copies(), [used], "that of a running process stays");
+        assert_eq!(server.get("/store/secret/name").await.text().await.unwrap(), "1");
+        server.stop();
+        assert!(copies().is_empty());
+    }
 }

@@ -8,6 +8,7 @@ mod create;
 mod format_1;
 mod identity;
 mod incomplete;
+mod index_copy;
 mod read_only;
 mod rebuild;
 mod replayed;
@@ -22,6 +23,7 @@ use std::{
 use self::replayed::replay_into;
 pub(crate) use self::{
     identity::Identity,
+    index_copy::IndexCopy,
     read_only::{OpenedReadOnly, open_read_only},
 };
 use crate::{

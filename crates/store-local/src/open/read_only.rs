@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use tempfile::TempDir;
-
 use super::{
     Identity, OpenedIndex, check_entries, check_index_is_free, check_is_last_state, check_kind,
-    check_log_matches_index, format_1, incomplete, index_options, log_key, open_index, open_index_after,
+    check_log_matches_index, format_1, incomplete,
+    index_copy::IndexCopy,
+    index_options, log_key, open_index, open_index_after,
     rebuild::{copy_index, is_damaged_index},
     replayed::replay_read_only,
     sizes,
@@ -35,8 +35,8 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) files: Arc<LogFiles>,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) index: Arc<dyn Index>,
-    /// The copy of the index that is read, since sled and redb write when they open one.
-    pub(crate) copy: TempDir,
+    /// The copy of the index that is read.
+    pub(crate) copy: IndexCopy,
     pub(crate) sweeps: Sweeps,
     pub(crate) damage: KnownDamage,
     pub(crate) replayed: Memtable,
@@ -64,10 +64,7 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     check_index_is_free(&paths, &main_file)?;
-    // The index has all names and small values, which only its owner may see.
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    let copy = tempfile::Builder::new().prefix("zarrd-index-").permissions(private).tempdir();
-    let copy = copy.map_err(OpenError::io("create a directory in", std::env::temp_dir()))?;
+    let copy = IndexCopy::create()?;
     let copied = copy_dir(&generations.dir(), copy.path());
     let (opened, replayed, epoch) = if identity.is_format_1() {
         copied?;

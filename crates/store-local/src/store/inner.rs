@@ -14,7 +14,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 use zarrd_store::{CursorSigner, Key, RunId, ScrubStatus, StoreError, WaitTimes};
 
@@ -30,7 +29,7 @@ use crate::{
     lock::Lock,
     log::LogFiles,
     log_key::LogKey,
-    open::Identity,
+    open::{Identity, IndexCopy},
     orphans::Orphans,
     paths::Paths,
     read_only_flag::ReadOnlyFlag,
@@ -113,7 +112,7 @@ pub(super) enum Threads {
     },
     ReadOnly {
         index: Arc<dyn Index>,
-        copy: TempDir,
+        copy: IndexCopy,
         collector: JoinHandle<()>,
         lock: Lock,
     },
