@@ -427,12 +427,9 @@ pub trait PrefixSnapshot: ReadableStore + ListableStore + fmt::Debug {
     /// False if the snapshot has ended, so that values cannot be read from it any more.
     fn is_valid(&self) -> bool;
 
-    /// Returns a page of the keys below a prefix, as [`list_prefix`](ListableStore::list_prefix) does, with the values that
-    /// the snapshot reads along with them: at most [`MAX_LISTED_VALUE_BYTES`](crate::MAX_LISTED_VALUE_BYTES) each. A store
-    /// of many small values is read many times as fast so. All other values, and those that are damaged, are read by
-    /// [`get`](ReadableStore::get).
-    ///
-    /// A page has at most [`MAX_VALUE_PAGE_ENTRIES`](crate::MAX_VALUE_PAGE_ENTRIES) keys.
+    /// Returns a page of the keys below a prefix, as [`list_prefix`](ListableStore::list_prefix) does, of at most
+    /// [`MAX_VALUE_PAGE_ENTRIES`](crate::MAX_VALUE_PAGE_ENTRIES), with their values of up to
+    /// [`MAX_LISTED_VALUE_BYTES`](crate::MAX_LISTED_VALUE_BYTES). Others, and damaged ones, are read by their keys.
     async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError>;
 
     /// Fails with [`StoreError::NotInSnapshot`] if a key is outside of the prefix.
