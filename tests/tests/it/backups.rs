@@ -60,7 +60,7 @@ impl Site {
 }
 
 /// The number of copies that are made of one store: writers go on adding keys, which are compared each time.
-const MAX_ROUNDS_OF_A_STORE: usize = 20;
+const MAX_ROUNDS_OF_A_STORE: usize = 10;
 
 /// The numbers of copies that are made while writers go on, of one store after the other: 4 of a single one, or as many as
 /// `ZARRD_BACKUP_ROUNDS` says.
