@@ -72,7 +72,7 @@ fn read_only_server_does_not_create_a_store() {
 }
 
 #[tokio::test]
-async fn copies_of_an_index_are_private_and_do_not_outlive_their_processes() {
+async fn copies_of_an_index_do_not_outlive_their_processes() {
     for kind in ["sled", "redb"] {
         let (dir, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = format!("{kind}:{}", dir.path().display());

@@ -27,7 +27,7 @@ pub(crate) struct IndexCopy {
 }
 
 impl IndexCopy {
-    /// Creates a directory, and removes those of processes that were killed.
+    /// Creates a directory, and removes the directories of processes that were killed.
     pub(crate) fn create() -> Result<Self, OpenError> {
         Self::create_in(&std::env::temp_dir())
     }
