@@ -158,6 +158,7 @@ impl PrefixSnapshot for HttpSnapshot {
     fn is_valid(&self) -> bool {
         true
     }
+
     async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError> {
         self.store.list_values(prefix, page).await
     }

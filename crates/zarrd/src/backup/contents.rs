@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use futures::{Stream, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use zarrd_store::{
     Entry, Key, ListedValue, MAX_LISTED_VALUE_BYTES, MAX_VALUE_PAGE_ENTRIES, PageRequest, Prefix, PrefixSnapshot,
-    StoreError,
+    StoreError, list_all_values,
 };
 
 use super::{
@@ -29,11 +29,11 @@ pub(super) struct Content {
     pub(super) value: Option<Bytes>,
 }
 
-/// The pages of a snapshot.
+/// The pages of a snapshot after a backup before.
 struct Pages<'s> {
     snapshot: &'s dyn PrefixSnapshot,
     /// The records of the backup before, which are read along.
-    earlier: Option<RecordsReader>,
+    earlier: RecordsReader,
     next: Option<PageRequest>,
 }
 
@@ -42,36 +42,29 @@ pub(super) fn contents(
     snapshot: &dyn PrefixSnapshot,
     earlier: Option<RecordsReader>,
 ) -> impl Stream<Item = Result<Content, BackupError>> + Send {
-    let limit = if earlier.is_some() { PAGE_ENTRIES } else { MAX_VALUE_PAGE_ENTRIES };
-    let pages = Pages { snapshot, earlier, next: Some(PageRequest::first(limit)) };
+    let Some(earlier) = earlier else {
+        let new = |ListedValue { entry, value }| Content { entry, known: None, value };
+        return list_all_values(snapshot, &Prefix::root()).map_ok(new).map_err(BackupError::from).left_stream();
+    };
+    let pages = Pages { snapshot, earlier, next: Some(PageRequest::first(PAGE_ENTRIES)) };
     let pages = stream::try_unfold(pages, async |mut pages| {
         let page = pages.next().await?;
         Ok::<_, BackupError>(page.map(|page| (page, pages)))
     });
-    pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten()
+    pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten().right_stream()
 }
 
 impl Pages<'_> {
     async fn next(&mut self) -> Result<Option<Vec<Content>>, BackupError> {
         let Some(request) = self.next.take() else { return Ok(None) };
-        let (contents, cursor) = match &mut self.earlier {
-            None => {
-                let page = self.snapshot.list_values(&Prefix::root(), request.clone()).await?;
-                let new = |ListedValue { entry, value }| Content { entry, known: None, value };
-                (page.keys.into_iter().map(new).collect(), page.cursor)
-            }
-            Some(earlier) => {
-                let page = self.snapshot.list_prefix(&Prefix::root(), request.clone()).await?;
-                let mut contents = Vec::with_capacity(page.keys.len());
-                for entry in page.keys {
-                    let known = find_earlier(earlier, &entry)?;
-                    contents.push(Content { entry, known, value: None });
-                }
-                self.add_new_values(&mut contents, &request).await?;
-                (contents, page.cursor)
-            }
-        };
-        self.next = cursor.map(|cursor| PageRequest::after(request.limit, cursor));
+        let page = self.snapshot.list_prefix(&Prefix::root(), request.clone()).await?;
+        let mut contents = Vec::with_capacity(page.keys.len());
+        for entry in page.keys {
+            let known = find_earlier(&mut self.earlier, &entry)?;
+            contents.push(Content { entry, known, value: None });
+        }
+        self.add_new_values(&mut contents, &request).await?;
+        self.next = page.cursor.map(|cursor| PageRequest::after(PAGE_ENTRIES, cursor));
         Ok(Some(contents))
     }
 
