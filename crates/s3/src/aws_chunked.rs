@@ -16,7 +16,11 @@ use s3s::{S3Error, s3_error};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{body::BodyError, mac::mac};
+use crate::{
+    body::BodyError,
+    headers::{CONTENT_SHA256, DECODED_LENGTH},
+    mac::mac,
+};
 
 /// The maximum length of the line before a chunk, in bytes.
 const MAX_LINE: usize = 1024;
@@ -28,8 +32,6 @@ const MAX_TRAILER_COUNT: usize = 32;
 const MAX_SIZE_DIGITS: usize = 15;
 /// The length of a SHA-256 hash in hexadecimal digits.
 const HASH_LEN: usize = 64;
-const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
-const CONTENT_SHA256: &str = "x-amz-content-sha256";
 const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
 /// The trailers of a body, which are there once it has ended. Clones share them.

@@ -5,20 +5,22 @@ use std::fmt;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use crc_fast::{CrcAlgorithm, Digest as Crc};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use md5::Md5;
 use s3s::{S3Error, s3_error};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use zarrd_store::{Checksum, ChecksumAlgorithm, ChecksumKind};
 
-use crate::{aws_chunked::Trailers, body::BodyError};
+use crate::{
+    aws_chunked::Trailers,
+    body::BodyError,
+    headers::{CONTENT_MD5, CONTENT_SHA256, TRAILER},
+};
 
-const CONTENT_MD5: &str = "content-md5";
-const CONTENT_SHA256: &str = "x-amz-content-sha256";
-const TRAILER: &str = "x-amz-trailer";
 /// The headers with the name of the algorithm, of which SDKs of different ages send one.
-const NAMED_ALGORITHM: [&str; 2] = ["x-amz-sdk-checksum-algorithm", "x-amz-checksum-algorithm"];
+const NAMED_ALGORITHM: [HeaderName; 2] =
+    [HeaderName::from_static("x-amz-sdk-checksum-algorithm"), HeaderName::from_static("x-amz-checksum-algorithm")];
 
 /// Computes what a request announces of its body, and compares it at the end.
 #[derive(Debug, Default)]
@@ -45,13 +47,18 @@ enum Hasher {
 }
 
 /// The header or trailer with a checksum of an algorithm.
-pub fn checksum_header(algorithm: ChecksumAlgorithm) -> &'static str {
+pub fn checksum_header(algorithm: ChecksumAlgorithm) -> &'static HeaderName {
+    static CRC32: HeaderName = HeaderName::from_static("x-amz-checksum-crc32");
+    static CRC32C: HeaderName = HeaderName::from_static("x-amz-checksum-crc32c");
+    static CRC64_NVME: HeaderName = HeaderName::from_static("x-amz-checksum-crc64nvme");
+    static SHA1: HeaderName = HeaderName::from_static("x-amz-checksum-sha1");
+    static SHA256: HeaderName = HeaderName::from_static("x-amz-checksum-sha256");
     match algorithm {
-        ChecksumAlgorithm::Crc32 => "x-amz-checksum-crc32",
-        ChecksumAlgorithm::Crc32c => "x-amz-checksum-crc32c",
-        ChecksumAlgorithm::Crc64Nvme => "x-amz-checksum-crc64nvme",
-        ChecksumAlgorithm::Sha1 => "x-amz-checksum-sha1",
-        ChecksumAlgorithm::Sha256 => "x-amz-checksum-sha256",
+        ChecksumAlgorithm::Crc32 => &CRC32,
+        ChecksumAlgorithm::Crc32c => &CRC32C,
+        ChecksumAlgorithm::Crc64Nvme => &CRC64_NVME,
+        ChecksumAlgorithm::Sha1 => &SHA1,
+        ChecksumAlgorithm::Sha256 => &SHA256,
     }
 }
 
@@ -147,7 +154,7 @@ impl Verifier {
             match expected {
                 Expected::Checksum(sent) if sent.as_bytes() == computed => checksum = Some(sent),
                 Expected::Trailer(algorithm) => {
-                    let name = checksum_header(algorithm);
+                    let name = checksum_header(algorithm).as_str();
                     let sent = trailers.get(name).ok_or(BodyError::Trailer)?;
                     let sent = parse_checksum(algorithm, sent.as_bytes()).ok_or(BodyError::Trailer)?;
                     if sent.as_bytes() != computed {
@@ -161,7 +168,7 @@ impl Verifier {
                 Expected::Md5(value) if value == computed => {}
                 Expected::ContentSha256(value) if value == computed => {}
                 Expected::Checksum(sent) => {
-                    return Err(BodyError::Digest { name: checksum_header(sent.algorithm()) });
+                    return Err(BodyError::Digest { name: checksum_header(sent.algorithm()).as_str() });
                 }
                 Expected::Md5(_) => return Err(BodyError::Digest { name: "Content-MD5" }),
                 Expected::ContentSha256(_) => return Err(BodyError::ContentSha256),
@@ -173,7 +180,7 @@ impl Verifier {
 
 /// The checksum that a request announces in a header or as a trailer. Fails if there are several.
 fn announced_checksum(headers: &HeaderMap) -> Result<Option<Expected>, S3Error> {
-    let invalid = |name: &str| s3_error!(InvalidRequest, "the value of {name} is no checksum of this algorithm");
+    let invalid = |name: &HeaderName| s3_error!(InvalidRequest, "the value of {name} is no checksum of this algorithm");
     let mut found = Vec::new();
     for algorithm in ChecksumAlgorithm::ALL {
         let name = checksum_header(algorithm);
@@ -184,8 +191,9 @@ fn announced_checksum(headers: &HeaderMap) -> Result<Option<Expected>, S3Error> 
     }
     for name in headers.get_all(TRAILER).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b',')) {
         let name = str::from_utf8(name).unwrap_or_default().trim();
-        let algorithm =
-            ChecksumAlgorithm::ALL.into_iter().find(|known| checksum_header(*known).eq_ignore_ascii_case(name));
+        let algorithm = ChecksumAlgorithm::ALL
+            .into_iter()
+            .find(|known| checksum_header(*known).as_str().eq_ignore_ascii_case(name));
         let algorithm =
             algorithm.ok_or_else(|| s3_error!(InvalidRequest, "{TRAILER} names no checksum that is supported"))?;
         found.push((algorithm, Expected::Trailer(algorithm)));
@@ -204,7 +212,7 @@ fn announced_checksum(headers: &HeaderMap) -> Result<Option<Expected>, S3Error> 
 
 /// The algorithm of checksums that a request names.
 pub fn named_algorithm(headers: &HeaderMap) -> Result<Option<ChecksumAlgorithm>, S3Error> {
-    let Some(line) = NAMED_ALGORITHM.iter().find_map(|name| headers.get(*name)) else { return Ok(None) };
+    let Some(line) = NAMED_ALGORITHM.iter().find_map(|name| headers.get(name)) else { return Ok(None) };
     let named = line.to_str().ok().and_then(|name| name.parse().ok());
     named.map(Some).ok_or_else(|| s3_error!(InvalidRequest, "the named algorithm of checksums is not supported"))
 }
@@ -288,7 +296,7 @@ mod tests {
         ] {
             let checksum = checksum_of(algorithm, b"123456789").unwrap();
             assert_eq!(hex::encode(checksum.as_bytes()), expected);
-            let (name, text) = (checksum_header(algorithm), checksum_text(&checksum));
+            let (name, text) = (checksum_header(algorithm).as_str(), checksum_text(&checksum));
             assert_eq!(verified(&[(name, &text)], "123456789"), Ok(Some(checksum)));
             assert_eq!(verified(&[(name, &text)], "123456780"), Err(BodyError::Digest { name }));
         }

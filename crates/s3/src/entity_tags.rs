@@ -24,6 +24,12 @@ pub fn entity_tag(version: Version) -> ETag {
     ETag::Strong(format!("{version}-1"))
 }
 
+/// The header with the entity tag of a version.
+pub fn entity_tag_header(version: Version) -> HeaderValue {
+    // Digits and `-` are valid in a header.
+    HeaderValue::try_from(format!("\"{version}-1\"")).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
 /// The version that an entity tag stands for.
 pub fn tagged_version(tag: &ETag) -> Option<Version> {
     tag.as_strong().and_then(|text| version(text.as_bytes()))

@@ -1,10 +1,10 @@
 //! What is refused before a request is routed: s3s would take it for something else, or ignore it.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, header::CONTENT_TYPE};
 use percent_encoding::percent_decode_str;
 use s3s::{S3Error, s3_error};
 
-use crate::{names::Bucket, sigv4::SignedRequest};
+use crate::{headers::COPY_SOURCE, names::Bucket, sigv4::SignedRequest};
 
 /// The source of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,6 @@ pub struct Guard<'r>(pub SignedRequest<'r>);
 /// The version that every object has.
 pub const NULL_VERSION: &str = "null";
 
-const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
 /// The source of copies in requests to s3s, which knows fewer names of buckets than there are.
 const PLACEHOLDER: HeaderValue = HeaderValue::from_static("source/key");
 const VERSION_ID: &str = "versionId";
@@ -204,7 +203,7 @@ fn check_query(query: &str) -> Result<(), S3Error> {
 }
 
 /// The name and the value of a parameter.
-fn decoded(parameter: &str) -> (String, String) {
+pub(crate) fn decoded(parameter: &str) -> (String, String) {
     let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
     let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     (decode(name), decode(value))

@@ -10,7 +10,7 @@ use s3s::{S3Error, s3_error};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{aws_chunked::ChunkSigner, mac::mac};
+use crate::{aws_chunked::ChunkSigner, headers::CONTENT_SHA256, mac::mac};
 
 /// The access key of an open server, with which requests have the rights of anonymous ones.
 pub const OPEN_ACCESS_KEY: &str = "zarrd";
@@ -19,8 +19,6 @@ pub const OPEN_SECRET_KEY: &str = "zarrd";
 
 /// The algorithm that is accepted.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// The header with the hash of the body, or with the kind of its framing.
-const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 /// The hash of a body that is not signed.
 const UNSIGNED: &[u8] = b"UNSIGNED-PAYLOAD";
 /// The greatest difference of the clocks of client and server.

@@ -1,35 +1,22 @@
 //! Headers about the content of a value, and its metadata, in requests and responses.
 
-use std::collections::HashMap;
-
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{EXPIRES, Entry},
+    header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES, Entry},
 };
-use s3s::{S3Error, S3ErrorCode, S3Response, s3_error};
+use s3s::{S3Error, S3ErrorCode, s3_error};
+use zarrd_s3::{METADATA_PREFIX, metadata_header};
 use zarrd_store::{AttributeFields, Attributes, AttributesError, ContentField};
 
 use super::{context::Context, error::Failure};
 
-/// Sets the members of an output that are for headers about the content. `Expires` is none of them: s3s takes it for a
-/// time, while clients send other texts as well.
-macro_rules! set_content {
-    ($output:expr, $attributes:expr) => {{
-        let attributes: &zarrd_store::Attributes = $attributes;
-        let text = |field| attributes.content(field).map(str::to_owned);
-        $output.cache_control = text(zarrd_store::ContentField::CacheControl);
-        $output.content_disposition = text(zarrd_store::ContentField::Disposition);
-        $output.content_encoding = text(zarrd_store::ContentField::Encoding);
-        $output.content_language = text(zarrd_store::ContentField::Language);
-    }};
-}
-pub(super) use set_content;
-
-/// Removes the headers about the content from a request.
+/// Removes the headers about the content and its metadata from a request.
 pub(super) fn take(headers: &mut HeaderMap) -> HeaderMap {
     let mut taken = HeaderMap::new();
-    for field in ContentField::ALL {
-        if let Entry::Occupied(entry) = headers.entry(name(field)) {
+    let metadata = headers.keys().filter(|name| name.as_str().starts_with(METADATA_PREFIX)).cloned();
+    let metadata: Vec<HeaderName> = metadata.collect();
+    for name in ContentField::ALL.map(name).into_iter().chain(metadata) {
+        if let Entry::Occupied(entry) = headers.entry(name) {
             let (name, values) = entry.remove_entry_mult();
             for value in values {
                 taken.append(name.clone(), value);
@@ -40,12 +27,9 @@ pub(super) fn take(headers: &mut HeaderMap) -> HeaderMap {
 }
 
 /// The attributes of the value that a request sets.
-pub(super) fn attributes(context: &Context, metadata: Option<HashMap<String, String>>) -> Result<Attributes, Failure> {
-    let metadata = metadata.unwrap_or_default();
-    let mut fields = AttributeFields {
-        metadata: metadata.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect(),
-        ..AttributeFields::default()
-    };
+pub(super) fn attributes(context: &Context) -> Result<Attributes, Failure> {
+    let metadata = zarrd_s3::metadata(context.content())?;
+    let mut fields = AttributeFields { metadata, ..AttributeFields::default() };
     for field in ContentField::ALL {
         let mut values = context.content().get_all(name(field)).iter();
         let Some(value) = values.next() else { continue };
@@ -67,13 +51,24 @@ pub(super) fn attributes(context: &Context, metadata: Option<HashMap<String, Str
     })
 }
 
-/// The response with an output, and the time of expiry of its value as it was sent.
-pub(super) fn with_expiry<T>(output: T, attributes: &Attributes) -> S3Response<T> {
-    let expiry = attributes.content(ContentField::Expires).and_then(|text| HeaderValue::from_str(text).ok());
-    S3Response::with_headers(output, expiry.map(|expiry| (EXPIRES, expiry)).into_iter().collect())
+/// The headers that show the attributes of a value, except for its checksum. `Expires` is shown as it was sent.
+pub(super) fn headers(attributes: &Attributes) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let content = ContentField::ALL.into_iter().filter_map(|field| {
+        let value = HeaderValue::from_str(attributes.content(field)?).ok()?;
+        Some((name(field), value))
+    });
+    let metadata = attributes.metadata().filter_map(|(name, value)| metadata_header(name, value));
+    content.chain(metadata)
 }
 
 /// The header of a field.
 fn name(field: ContentField) -> HeaderName {
-    HeaderName::from_static(field.as_str())
+    match field {
+        ContentField::Type => CONTENT_TYPE,
+        ContentField::Encoding => CONTENT_ENCODING,
+        ContentField::Language => CONTENT_LANGUAGE,
+        ContentField::Disposition => CONTENT_DISPOSITION,
+        ContentField::CacheControl => CACHE_CONTROL,
+        ContentField::Expires => EXPIRES,
+    }
 }

@@ -39,7 +39,7 @@ pub(super) async fn copy(context: &Context, input: CopyObjectInput) -> Result<Co
     if from == to && !replaces {
         return Err(s3_error!(InvalidRequest, "a copy onto itself needs x-amz-metadata-directive: REPLACE").into());
     }
-    let replacement = if replaces { Some(content::attributes(context, input.metadata)?) } else { None };
+    let replacement = if replaces { Some(content::attributes(context)?) } else { None };
     let conditions = ReadConditions::from_headers(conditions)?;
     let mut staged: Option<(Version, Staged)> = None;
     for _ in 0..ATTEMPTS {

@@ -57,7 +57,7 @@ pub(super) async fn create(
     let key = object(context, &input.bucket, &input.key)?;
     let checksums = Checksums::requested(&input)?;
     let new = NewUpload {
-        attributes: content::attributes(context, input.metadata)?,
+        attributes: content::attributes(context)?,
         owner: context.session().principal().id.to_string(),
         note: checksums.map(Checksums::note).unwrap_or_default(),
     };

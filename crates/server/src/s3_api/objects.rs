@@ -1,37 +1,29 @@
 //! Reading and setting objects.
 
-use std::collections::HashMap;
+use std::time::SystemTime;
 
-use axum::response::Response;
+use axum::{body::Body, response::Response};
 use http::{
-    HeaderMap, StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE},
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE},
 };
-use s3s::{
-    Body, S3Error, S3ErrorCode, S3Response,
-    dto::{
-        ChecksumType, ETag, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput, PutObjectInput,
-        PutObjectOutput, Timestamp,
-    },
-    s3_error,
-};
+use s3s::{dto::ChecksumType, s3_error};
 use zarrd_access::Right;
-use zarrd_s3::entity_tag;
-use zarrd_store::{Attributes, ContentField, Key};
+use zarrd_s3::{ObjectOperation, ObjectRequest, checksum_header, checksum_text, entity_tag_header};
+use zarrd_store::{Checksum, ChecksumAlgorithm, ChecksumKind, Key, ValueMeta};
 use zarrd_wire::{
-    attributes, etag,
     range::{self, ContentRange, RangeRequest},
     time,
 };
 
-use super::{
-    buckets,
-    content::{self, set_content},
-    context::Context,
-    error::Failure,
-    write,
+use super::{buckets, content, context::Context, error::Failure, write};
+use crate::{
+    extract::ReadConditions,
+    store_api::{
+        content_type,
+        get::{self, ValueHeaders},
+    },
 };
-use crate::{extract::ReadConditions, store_api::get};
 
 /// Sets the member of an output that is for checksums of an algorithm.
 macro_rules! set_checksum {
@@ -55,109 +47,62 @@ macro_rules! set_checksum {
 }
 pub(super) use set_checksum;
 
-/// The number of the part that every object has.
-const ONLY_PART: i32 = 1;
-const BYTES: &str = "bytes";
+const BYTES: HeaderValue = HeaderValue::from_static("bytes");
+/// The MD5 of no bytes.
+const TAG_OF_NOTHING: HeaderValue = HeaderValue::from_static("\"d41d8cd98f00b204e9800998ecf8427e\"");
+const CHECKSUM_TYPE: HeaderName = HeaderName::from_static("x-amz-checksum-type");
 
-/// The head of a response with a value.
-struct Head {
-    length: Option<i64>,
-    range: Option<String>,
-    content_type: Option<String>,
-    tag: Option<ETag>,
-    modified: Option<Timestamp>,
-    metadata: Option<HashMap<String, String>>,
-    attributes: Attributes,
-}
+/// The headers of an object in the response to a request.
+struct ObjectHeaders<'a>(&'a ObjectRequest);
 
 /// The type of a checksum, which may be of the checksums of parts.
 pub(super) fn checksum_type_of(is_composite: bool) -> ChecksumType {
     ChecksumType::from_static(if is_composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT })
 }
 
-/// `GetObject`.
-pub(super) async fn get(context: &Context, input: GetObjectInput) -> Result<S3Response<GetObjectOutput>, Failure> {
-    check_part(input.part_number)?;
-    let (key, conditions) = readable(context, &input.bucket, &input.key).await?;
-    let response = match get::value(&**context.app().store(), &key, &conditions).await? {
-        Some(response) => response,
-        None => return Err(buckets::missing_key(context, &input.bucket).await),
-    };
-    let head = Head::of(&response)?;
-    let body = Some(Body::http_body_unsync(response.into_body()).into());
-    let mut output = GetObjectOutput {
-        accept_ranges: Some(BYTES.to_owned()),
-        body,
-        metadata: head.metadata,
-        content_length: head.length,
-        content_range: head.range,
-        content_type: head.content_type,
-        e_tag: head.tag,
-        last_modified: head.modified,
-        ..GetObjectOutput::default()
-    };
-    set_content!(output, &head.attributes);
-    // A checksum is of the whole value.
-    let is_wanted = input.checksum_mode.is_some() && output.content_range.is_none();
-    if let Some(checksum) = head.attributes.checksum().filter(|_| is_wanted) {
-        set_checksum!(output, checksum);
+/// Handles a request that reads or sets an object.
+pub(super) async fn handle(context: &Context, request: &ObjectRequest) -> Result<Response, Failure> {
+    match request.operation {
+        ObjectOperation::Get | ObjectOperation::Head => get(context, request).await,
+        ObjectOperation::Put => put(context, request).await,
     }
-    let is_chosen = input.response_expires.is_some();
-    Ok(if is_chosen { S3Response::new(output) } else { content::with_expiry(output, &head.attributes) })
 }
 
-/// `HeadObject`.
-pub(super) async fn head(context: &Context, input: HeadObjectInput) -> Result<S3Response<HeadObjectOutput>, Failure> {
-    check_part(input.part_number)?;
-    let (key, conditions) = readable(context, &input.bucket, &input.key).await?;
-    let response = match get::value_head(&**context.app().store(), &key, &conditions).await? {
-        Some(response) => response,
-        None => return Err(buckets::missing_key(context, &input.bucket).await),
+/// `GetObject` and `HeadObject`.
+async fn get(context: &Context, request: &ObjectRequest) -> Result<Response, Failure> {
+    let (key, conditions) = readable(context, &request.bucket, &request.key).await?;
+    let (store, described) = (&**context.app().store(), &ObjectHeaders(request));
+    let response = match request.operation {
+        ObjectOperation::Head => get::value_head(store, &key, &conditions, described).await?,
+        _ => get::value(store, &key, &conditions, described).await?,
     };
-    let head = Head::of(&response)?;
-    let mut output = HeadObjectOutput {
-        accept_ranges: Some(BYTES.to_owned()),
-        metadata: head.metadata,
-        content_length: head.length,
-        content_type: head.content_type,
-        e_tag: head.tag,
-        last_modified: head.modified,
-        ..HeadObjectOutput::default()
-    };
-    set_content!(output, &head.attributes);
-    let range = range_of_head(context, head.length)?;
-    let is_wanted = input.checksum_mode.is_some() && range.is_none();
-    if let Some(checksum) = head.attributes.checksum().filter(|_| is_wanted) {
-        set_checksum!(output, checksum);
+    let Some(response) = response else { return Err(buckets::missing_key(context, &request.bucket).await) };
+    match request.operation {
+        ObjectOperation::Head if response.status() == StatusCode::OK => with_range_of_head(context, response),
+        _ => Ok(response),
     }
-    if let Some(ContentRange { range: Some(bytes), .. }) = &range {
-        output.content_length = Some(size(bytes.end.saturating_sub(bytes.start)));
-        output.content_range = range.as_ref().map(ContentRange::render);
-    }
-    Ok(content::with_expiry(output, &head.attributes))
 }
 
 /// `PutObject`.
-pub(super) async fn put(context: &Context, input: PutObjectInput) -> Result<S3Response<PutObjectOutput>, Failure> {
-    let bucket = context.bucket(&input.bucket)?;
-    let Some(key) = context.key(&bucket, &input.key, Right::Write)? else {
-        return directory(context);
-    };
-    let attributes = content::attributes(context, input.metadata)?;
+async fn put(context: &Context, request: &ObjectRequest) -> Result<Response, Failure> {
+    let bucket = context.bucket(&request.bucket)?;
+    let Some(key) = context.key(&bucket, &request.key, Right::Write)? else { return directory(context) };
+    let attributes = content::attributes(context)?;
     let (written, checksum) = write::put(context, &bucket, &key, attributes).await?;
-    let mut output = PutObjectOutput { e_tag: Some(entity_tag(written.version)), ..PutObjectOutput::default() };
-    if let Some(checksum) = &checksum {
-        set_checksum!(output, checksum);
-    }
-    Ok(S3Response::new(output))
+    let mut response = Response::new(Body::empty());
+    let headers = response.headers_mut();
+    headers.insert(ETAG, entity_tag_header(written.version));
+    headers.extend(checksum.iter().flat_map(checksum_headers));
+    Ok(response)
 }
 
 /// A name that ends in `/` is no key, but some clients make it before they put anything below it.
-fn directory(context: &Context) -> Result<S3Response<PutObjectOutput>, Failure> {
+fn directory(context: &Context) -> Result<Response, Failure> {
     match context.take_body()?.length {
         Some(0) => {
-            let tag = ETag::Strong("d41d8cd98f00b204e9800998ecf8427e".to_owned());
-            Ok(S3Response::new(PutObjectOutput { e_tag: Some(tag), ..PutObjectOutput::default() }))
+            let mut response = Response::new(Body::empty());
+            response.headers_mut().insert(ETAG, TAG_OF_NOTHING);
+            Ok(response)
         }
         _ => Err(s3_error!(InvalidArgument, "a key that ends in `/` has no content: keys have none such").into()),
     }
@@ -172,64 +117,65 @@ async fn readable(context: &Context, bucket: &str, key: &str) -> Result<(Key, Re
     }
 }
 
-/// The range of a request for a head, which HTTP ignores, while S3 shows the head of a response with the range.
-fn range_of_head(context: &Context, length: Option<i64>) -> Result<Option<ContentRange>, Failure> {
-    let headers = context.conditions();
-    let line = headers.get(RANGE).filter(|_| !headers.contains_key(IF_RANGE)).and_then(|line| line.to_str().ok());
-    let size = length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default();
+/// The head of a response with the range of the request, which HTTP ignores for a head, while S3 shows it.
+fn with_range_of_head(context: &Context, mut response: Response) -> Result<Response, Failure> {
+    let conditions = context.conditions();
+    let line = conditions.get(RANGE).filter(|_| !conditions.contains_key(IF_RANGE)).and_then(|line| line.to_str().ok());
+    let length = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let size = length.and_then(|length| length.parse().ok()).unwrap_or_default();
     let found = match line.map(range::parse) {
-        None | Some(RangeRequest::Whole) => return Ok(None),
+        None | Some(RangeRequest::Whole) => return Ok(response),
         Some(RangeRequest::One(range)) => range.resolve(size),
         Some(RangeRequest::Unsatisfiable) => None,
     };
-    match found {
-        Some(range) => Ok(Some(ContentRange { range: Some(range), size })),
-        None => Err(s3_error!(InvalidRange, "the object has {size} bytes").into()),
+    let Some(range) = found else { return Err(s3_error!(InvalidRange, "the object has {size} bytes").into()) };
+    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    let headers = response.headers_mut();
+    // A checksum is of the whole object.
+    for algorithm in ChecksumAlgorithm::ALL {
+        headers.remove(checksum_header(algorithm));
     }
+    headers.remove(CHECKSUM_TYPE);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(range.end.saturating_sub(range.start)));
+    let text = ContentRange { range: Some(range), size }.render();
+    headers.extend(HeaderValue::try_from(text).map(|value| (CONTENT_RANGE, value)));
+    Ok(response)
 }
 
-fn check_part(number: Option<i32>) -> Result<(), Failure> {
-    match number {
-        None | Some(ONLY_PART) => Ok(()),
-        Some(_) => Err(s3_error!(InvalidRange, "the object has one part").into()),
-    }
-}
-
-impl Head {
-    /// The head of a response of `/store`. Fails if the client has the value.
-    fn of(response: &Response) -> Result<Self, Failure> {
-        let headers: &HeaderMap = response.headers();
-        let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
-        let modified = text(LAST_MODIFIED).and_then(time::parse_http_date);
-        // They are those that `/store` shows, and so valid.
-        let attributes = attributes::from_headers(headers).unwrap_or_default();
-        let metadata: HashMap<String, String> =
-            attributes.metadata().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let tag = text(ETAG).and_then(etag::parse).map(entity_tag);
-        if response.status() == StatusCode::NOT_MODIFIED {
-            return Err(not_modified(tag.as_ref(), headers).into());
+impl ValueHeaders for ObjectHeaders<'_> {
+    fn of_value(&self, key: &Key, meta: &ValueMeta, modified: SystemTime, status: StatusCode) -> HeaderMap {
+        let mut headers = self.of_unmodified(meta, modified);
+        headers.insert(CONTENT_TYPE, content_type::for_key(key));
+        headers.insert(ACCEPT_RANGES, BYTES);
+        for (name, value) in content::headers(&meta.attributes) {
+            headers.insert(name, value);
         }
-        Ok(Self {
-            length: text(CONTENT_LENGTH).and_then(|length| length.parse().ok()),
-            range: text(CONTENT_RANGE).map(str::to_owned),
-            content_type: attributes.content(ContentField::Type).or(text(CONTENT_TYPE)).map(str::to_owned),
-            metadata: (!metadata.is_empty()).then_some(metadata),
-            attributes,
-            tag,
-            modified: modified.map(Into::into),
-        })
+        // A checksum is of the whole object.
+        let checksum = meta.attributes.checksum().filter(|_| self.0.shows_checksum && status == StatusCode::OK);
+        headers.extend(checksum.into_iter().flat_map(checksum_headers));
+        for (name, value) in &self.0.overridden {
+            headers.insert(name, value.clone());
+        }
+        headers
+    }
+
+    fn of_unmodified(&self, meta: &ValueMeta, modified: SystemTime) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.insert(ETAG, entity_tag_header(meta.version));
+        headers.extend(HeaderValue::try_from(time::http_date(modified)).map(|date| (LAST_MODIFIED, date)));
+        headers
     }
 }
 
-/// The response to a request whose client has the value: s3s has no other form for it than an error.
-fn not_modified(tag: Option<&ETag>, headers: &HeaderMap) -> S3Error {
-    let mut error = S3Error::new(S3ErrorCode::NotModified);
-    let mut shown: HeaderMap =
-        headers.get(LAST_MODIFIED).map(|date| (LAST_MODIFIED, date.clone())).into_iter().collect();
-    shown.extend(tag.and_then(|tag| tag.to_http_header().ok()).map(|tag| (ETAG, tag)));
-    error.set_headers(shown);
-    error.set_status_code(StatusCode::NOT_MODIFIED);
-    error
+/// The headers with a checksum and its type.
+fn checksum_headers(checksum: &Checksum) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let kind = match checksum.kind() {
+        ChecksumKind::FullObject => ChecksumType::FULL_OBJECT,
+        ChecksumKind::Composite { .. } => ChecksumType::COMPOSITE,
+    };
+    let value = HeaderValue::try_from(checksum_text(checksum)).ok();
+    let value = value.map(|value| (checksum_header(checksum.algorithm()).clone(), value));
+    value.into_iter().chain([(CHECKSUM_TYPE, HeaderValue::from_static(kind))])
 }
 
 /// The size of an object, as S3 has it.

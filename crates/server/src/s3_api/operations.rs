@@ -3,8 +3,8 @@
 use s3s::{S3, S3ErrorCode, S3Request, S3Response, S3Result, dto};
 
 use super::{
-    attributes, buckets, completion, context::Context, copy, delete, error::Failure, listing, multipart, objects,
-    part_list, probes, upload_list,
+    attributes, buckets, completion, context::Context, copy, delete, error::Failure, listing, multipart, part_list,
+    probes, upload_list,
 };
 
 /// The operations.
@@ -28,15 +28,6 @@ macro_rules! operations {
 }
 
 operations! {
-    "GetObject": fn get_object(context, input: GetObjectInput) -> GetObjectOutput {
-        objects::get(context, input).await
-    }
-    "HeadObject": fn head_object(context, input: HeadObjectInput) -> HeadObjectOutput {
-        objects::head(context, input).await
-    }
-    "PutObject": fn put_object(context, input: PutObjectInput) -> PutObjectOutput {
-        objects::put(context, input).await
-    }
     "DeleteObject": fn delete_object(context, input: DeleteObjectInput) -> DeleteObjectOutput {
         delete::one(context, &input.bucket, &input.key).await.map(|()| S3Response::new(dto::DeleteObjectOutput::default()))
     }

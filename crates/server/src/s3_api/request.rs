@@ -13,8 +13,8 @@ use axum::{
 use http::{
     HeaderMap, HeaderName, Method, StatusCode, Uri,
     header::{
-        AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, EXPECT, HOST, IF_MATCH,
-        IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING,
+        AUTHORIZATION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE,
+        IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING,
     },
 };
 use http_body::Body as _;
@@ -28,8 +28,8 @@ use s3s::{
     validation::NameValidation,
 };
 use zarrd_s3::{
-    ChunkSigner, Framing, Guard, OPEN_ACCESS_KEY, OPEN_SECRET_KEY, Signature, SignedRequest, Trailers, Verifier,
-    decode, rewrite_conditions, rewrite_copy_conditions,
+    ChunkSigner, Framing, Guard, OPEN_ACCESS_KEY, OPEN_SECRET_KEY, ObjectRequest, Signature, SignedRequest, Trailers,
+    Verifier, decode, rewrite_conditions, rewrite_copy_conditions,
 };
 
 use super::{
@@ -37,6 +37,7 @@ use super::{
     context::{Context, ObjectBody, Parts},
     error::Failure,
     expectation::Expectation,
+    objects,
     operations::{self, Operations},
     request_id,
 };
@@ -234,6 +235,7 @@ async fn run(
     let uri = routed_uri(app, &request)?;
     let head = SignedRequest { method: request.method(), uri: request.uri(), headers: request.headers() };
     let source = Guard(head).copy_source()?;
+    let object = ObjectRequest::parse(head.method, &uri, head.headers)?;
     let not_before = guard::asks_for_current(head.headers).then(tokio::time::Instant::now);
     let is_object = uri.path().trim_matches('/').contains('/');
     let method = request.method().clone();
@@ -248,9 +250,11 @@ async fn run(
     let copied_range = headers.remove("x-amz-copy-source-range");
     rewrite_conditions(headers);
     let conditions = take(headers, &OF_CONTEXT);
-    let content = content::take(headers);
-    take(headers, &HANDLED);
-    Guard::hide_copy_source(headers);
+    let content = if method.is_safe() { HeaderMap::new() } else { content::take(headers) };
+    if object.is_none() {
+        take(headers, &HANDLED);
+        Guard::hide_copy_source(headers);
+    }
     let mut parts = Parts {
         app: app.clone(),
         session: session.clone(),
@@ -275,14 +279,28 @@ async fn run(
         document
     };
     *request.uri_mut() = uri;
-    request.extensions_mut().insert(Context::new(parts));
-    let handled = SERVICE.call(request.map(|_| s3s::Body::from(sent)));
-    let handled = zarrd_executor::run_request(zarrd_store::not_before(not_before, handled)).await;
-    let response = handled.map_err(|error| {
-        let error = std::io::Error::other(format!("{error:?}"));
-        ApiError::with_cause(zarrd_wire::problem::ProblemType::Internal, error)
-    })?;
-    Ok(with_status_of_range(without_body_of_304(response.map(Body::new))))
+    let handled = handled(request.map(|_| sent), Context::new(parts), object);
+    zarrd_executor::run_request(zarrd_store::not_before(not_before, handled)).await
+}
+
+/// Reads or sets an object, or has s3s route the request to another operation.
+async fn handled(
+    mut request: http::Request<bytes::Bytes>,
+    context: Context,
+    object: Option<ObjectRequest>,
+) -> Result<Response, Failure> {
+    if let Some(object) = object {
+        return objects::handle(&context, &object).await;
+    }
+    request.extensions_mut().insert(context);
+    // The state of s3s is large, and would be moved with that of every request.
+    match Box::pin(SERVICE.call(request.map(s3s::Body::from))).await {
+        Ok(response) => Ok(response.map(Body::new)),
+        Err(error) => {
+            let error = std::io::Error::other(format!("{error:?}"));
+            Err(ApiError::with_cause(zarrd_wire::problem::ProblemType::Internal, error).into())
+        }
+    }
 }
 
 /// The path and query for s3s, which begin with the bucket and have no signature.
@@ -335,6 +353,10 @@ async fn received(
     request: &mut Request,
     body: ObjectBody,
 ) -> Result<(bytes::Bytes, Option<zarrd_array::Permit>), Failure> {
+    if body.body.size_hint().exact() == Some(0) {
+        body.verifier.finish(&body.trailers).map_err(S3Error::from)?;
+        return Ok((bytes::Bytes::new(), None));
+    }
     let mut receiving = Request::new(body.body);
     *receiving.extensions_mut() = request.extensions().clone();
     let S3Document(document) = S3Document::from_request(receiving, app).await?;
@@ -342,22 +364,4 @@ async fn received(
     verifier.update(&document.bytes);
     verifier.finish(&body.trailers).map_err(S3Error::from)?;
     Ok((document.bytes, document.memory))
-}
-
-/// The head of a range has the status of a range, which s3s gives to `GetObject` alone.
-fn with_status_of_range(mut response: Response) -> Response {
-    if response.status() == StatusCode::OK && response.headers().contains_key(CONTENT_RANGE) {
-        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-    }
-    response
-}
-
-/// A response 304 has no body, not even one with an error.
-fn without_body_of_304(mut response: Response) -> Response {
-    if response.status() == StatusCode::NOT_MODIFIED {
-        *response.body_mut() = Body::empty();
-        response.headers_mut().remove(http::header::CONTENT_TYPE);
-        response.headers_mut().remove(CONTENT_LENGTH);
-    }
-    response
 }

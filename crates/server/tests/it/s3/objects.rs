@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use super::client::{S3Request, Site, code, refused};
+use super::client::{S3Request, Site, code, open_keys, refused};
 use crate::common::TestResponse;
 
 async fn put(site: &Site, target: &str, headers: &[(&str, &str)]) -> TestResponse {
@@ -126,4 +126,37 @@ async fn copies_are_made_on_conditions_of_both_ends() {
         let request = S3Request::new(Method::PUT, "/Lab_2/b", "").header("x-amz-copy-source", source);
         assert_eq!(code(&site.send(request).await), refused(status, expected), "{source}");
     }
+}
+
+#[tokio::test]
+async fn metadata_beyond_ascii_are_encoded_words() {
+    let site = Site::new();
+    for (sent, shown) in
+        [("caf\u{e9}", "=?UTF-8?B?Y2Fmw6k=?="), ("=?utf-8?q?caf=C3=A9_a?=", "=?UTF-8?B?Y2Fmw6kgYQ==?=")]
+    {
+        assert_eq!(put(&site, "/lab/a", &[("x-amz-meta-note", sent)]).await.status, StatusCode::OK);
+        for method in [Method::GET, Method::HEAD] {
+            assert_eq!(site.plain(method, "/lab/a", "").await.header("x-amz-meta-note"), shown);
+        }
+    }
+    let malformed = ("x-amz-meta-note", "=?=");
+    assert_eq!(code(&put(&site, "/lab/a", &[malformed]).await), refused(400, "InvalidArgument"));
+    let replaced = [malformed, ("x-amz-copy-source", "lab/a"), ("x-amz-metadata-directive", "REPLACE")];
+    assert_eq!(code(&put(&site, "/lab/b", &replaced).await), refused(400, "InvalidArgument"));
+    let upload = S3Request::new(Method::POST, "/lab/b?uploads", "").header(malformed.0, malformed.1);
+    assert_eq!(code(&site.send(upload).await), refused(400, "InvalidArgument"));
+}
+
+#[tokio::test]
+async fn requests_choose_headers_of_the_response() {
+    let site = Site::new();
+    put(&site, "/lab/a", &[("content-type", "text/csv"), ("cache-control", "no-store")]).await;
+    let query = "response-content-type=text%2Fplain&response-content-disposition=attachment";
+    for method in [Method::GET, Method::HEAD] {
+        let request = S3Request::new(method, &format!("/lab/a?{query}"), "");
+        let answer = site.send(request.signed(&open_keys())).await;
+        let shown = ["content-type", "content-disposition", "cache-control"].map(|name| answer.header(name).to_owned());
+        assert_eq!(shown, ["text/plain", "attachment", "no-store"]);
+    }
+    assert_eq!(code(&site.plain(Method::GET, "/lab/a?partNumber=2", "").await), refused(416, "InvalidRange"));
 }
