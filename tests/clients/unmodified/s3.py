@@ -1,5 +1,5 @@
 """Reads, writes, lists, copies and uploads with clients of S3 that know nothing of zarrd: botocore, s3fs, obstore, xarray,
-tensorstore, icechunk, DuckDB:
+anndata, ome-zarr, tensorstore, icechunk, DuckDB:
 
     s3.py URL ACCESS_KEY SECRET_KEY
 """
@@ -7,16 +7,19 @@ tensorstore, icechunk, DuckDB:
 import datetime
 import os
 import pathlib
+import subprocess
 import sys
 import urllib.error
 import urllib.request
 
+import anndata
 import botocore.session
 import duckdb
 import duckdb_extension_httpfs
 import icechunk
 import numpy as np
 import obstore
+import ome_zarr.writer
 import s3fs
 import tensorstore as ts
 import xarray as xr
@@ -24,6 +27,7 @@ import zarr
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from obstore.store import S3Store
+from zarr.storage import ObjectStore
 
 url, access, secret = sys.argv[1:]
 done = 0
@@ -169,12 +173,13 @@ refused("InvalidAccessKeyId", 403, lambda: client(access="0" * 32).list_buckets(
 # s3fs, obstore, xarray.
 fs = s3fs.S3FileSystem(endpoint_url=url, key=access, secret=secret, use_listings_cache=False)
 fs.pipe_file("lab/fs/a", b"1")
-fs.pipe_file("lab/fs/large", bytes(60 << 20))
-same((fs.ls("lab/fs"), fs.size("lab/fs/large"), fs.isdir("lab/fs"), fs.exists("lab/none")), (["lab/fs/a", "lab/fs/large"], 60 << 20, True, False))
+fs.pipe_file("lab/fs/large", bytes(200 << 20))
+same((fs.ls("lab/fs"), fs.size("lab/fs/large"), fs.isdir("lab/fs"), fs.exists("lab/none")), (["lab/fs/a", "lab/fs/large"], 200 << 20, True, False))
 fs.mv("lab/fs/a", "lab/fs/b")
 fs.rm("lab/fs", recursive=True)
 same(fs.exists("lab/fs"), False)
-store = S3Store("lab", endpoint=url, region="us-east-1", access_key_id=access, secret_access_key=secret, client_options={"allow_http": True})
+keys_of_obstore = {"endpoint": url, "region": "us-east-1", "access_key_id": access, "secret_access_key": secret, "client_options": {"allow_http": True}}
+store = S3Store("lab", **keys_of_obstore)
 obstore.put(store, "o/large", bytes(12 << 20))
 put = obstore.put(store, "o/a", b"1", mode="create", attributes={"Content-Type": "text/plain"})
 obstore.put(store, "o/a", b"2", mode={"e_tag": put["e_tag"]})
@@ -189,6 +194,22 @@ dataset.assign_coords(time=[3, 4, 5]).to_zarr("s3://lab/xarray.zarr", append_dim
 with xr.open_zarr("s3://lab/xarray.zarr", storage_options=options) as opened:
     same(opened["t"].values, np.concatenate([np.arange(12.0) * 2, np.arange(12.0)]).reshape(6, 4))
 
+region = xr.Dataset({"t": (("time", "x"), np.full((2, 4), 7.0))})
+region.to_zarr("s3://lab/xarray.zarr", region={"time": slice(1, 3), "x": slice(0, 4)}, storage_options=options)
+with xr.open_zarr("s3://lab/xarray.zarr", storage_options=options) as opened:
+    same(opened["t"].values[:4].sum(axis=1), np.array([12.0, 28.0, 28.0, 6.0]))
+
+# anndata and ome-zarr, over obstore.
+table = anndata.AnnData(np.arange(12.0, dtype="float32").reshape(4, 3), obs={"kind": ["a", "b", "a", "b"]})
+for _ in range(2):
+    table.write_zarr(ObjectStore(S3Store("lab", prefix="table.zarr", **keys_of_obstore)))
+same(anndata.read_zarr(ObjectStore(S3Store("lab", prefix="table.zarr", **keys_of_obstore))).obs["kind"].tolist(), ["a", "b", "a", "b"])
+image = np.arange(2 * 64 * 64, dtype="uint16").reshape(2, 64, 64)
+for _ in range(2):
+    group = zarr.open_group(ObjectStore(S3Store("lab", prefix="image.zarr", **keys_of_obstore)), mode="w")
+    ome_zarr.writer.write_image(image, group, axes="zyx")
+same(zarr.open_array(ObjectStore(S3Store("lab", prefix="image.zarr", **keys_of_obstore)), path="s0", mode="r")[:], image)
+
 # tensorstore takes keys from the environment.
 os.environ.update(AWS_ACCESS_KEY_ID=access, AWS_SECRET_ACCESS_KEY=secret)
 kvstore = {"driver": "s3", "bucket": "lab", "endpoint": url, "aws_region": "us-east-1", "path": "tensorstore/", "host_header": url.removeprefix("http://")}
@@ -198,6 +219,21 @@ for _ in range(2):
     array = ts.open(spec, create=True, delete_existing=True).result()
     array.write(values).result()
 same(ts.open({"driver": "zarr3", "kvstore": kvstore}).result().read().result(), values)
+# Without this variable, it writes to endpoints other than Amazon's without conditions, and loses changes.
+WRITER = """
+import sys, tensorstore as ts
+array = ts.open({"driver": "zarr3", "kvstore": eval(sys.argv[1])}).result()
+for row in range(int(sys.argv[2]), 500, 2):
+    array[row].write(-1.0).result()
+"""
+environment = os.environ | {"TENSORSTORE_S3_USE_CONDITIONAL_WRITE": "1"}
+writers = [subprocess.Popen([sys.executable, "-c", WRITER, repr(kvstore), str(first)], env=environment) for first in (0, 1)]
+same([writer.wait() for writer in writers], [0, 0])
+same(ts.open({"driver": "zarr3", "kvstore": kvstore}).result().read().result(), np.full((500, 300), -1.0, dtype="float32"))
+nested = {"driver": "ocdbt", "base": {**kvstore, "path": "ocdbt/"}}
+array = ts.open({**spec, "kvstore": nested}, create=True).result()
+array.write(values).result()
+same(ts.open({"driver": "zarr3", "kvstore": nested}).result().read().result(), values)
 # icechunk: commits, a conflict of two writers, time travel, expiry, garbage collection.
 storage = icechunk.s3_storage(bucket="lab", prefix="icechunk", endpoint_url=url, region="us-east-1", access_key_id=access, secret_access_key=secret, allow_http=True, force_path_style=True)
 repository = icechunk.Repository.create(storage)

@@ -1,4 +1,5 @@
-"""zarr-python's own tests of stores, for its ObjectStore over obstore's S3Store and its FsspecStore over s3fs:
+"""zarr-python's own tests of stores, for its ObjectStore over obstore's S3Store and its FsspecStore over s3fs, and its
+random changes of a hierarchy:
 
     URL=http://127.0.0.1:8002 pytest s3_store.py
 """
@@ -9,10 +10,13 @@ import os
 import botocore.session
 import pytest
 import s3fs
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 from obstore.store import S3Store
 from obstore_suite import ObstoreSuite
 from zarr.core.buffer import cpu
-from zarr.storage import FsspecStore
+from zarr.storage import FsspecStore, ObjectStore
+from zarr.testing.stateful import ZarrHierarchyStateMachine
 from zarr.testing.store import StoreTests
 
 URL = os.environ["URL"]
@@ -28,12 +32,30 @@ def new_bucket():
     return name
 
 
+def obstore_of_new_bucket():
+    keys = {name.removeprefix("aws_"): value for name, value in KEYS.items()}
+    return S3Store(new_bucket(), endpoint=URL, region="us-east-1", client_options={"allow_http": True}, **keys)
+
+
+class StoreInLoop(ObjectStore):
+    """A store whose `list_dir` sends its request when it is iterated over, in a loop, and not when it is called."""
+
+    async def list_dir(self, prefix):
+        async for name in super().list_dir(prefix):
+            yield name
+
+
+def test_hierarchy():
+    """The same random changes of groups and arrays give the same hierarchy as in memory."""
+    store = StoreInLoop(obstore_of_new_bucket())
+    few = settings(max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(lambda: ZarrHierarchyStateMachine(store), settings=few)
+
+
 class TestObstore(ObstoreSuite):
     @pytest.fixture
     def store_kwargs(self):
-        keys = {name.removeprefix("aws_"): value for name, value in KEYS.items()}
-        store = S3Store(new_bucket(), endpoint=URL, region="us-east-1", client_options={"allow_http": True}, **keys)
-        return {"store": store, "read_only": False}
+        return {"store": obstore_of_new_bucket(), "read_only": False}
 
 
 class TestS3fs(StoreTests[FsspecStore, cpu.Buffer]):
