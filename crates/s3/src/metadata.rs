@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use s3s::{S3Error, s3_error};
 
-/// The beginning of their names.
+/// The prefix of their names.
 pub const METADATA_PREFIX: &str = "x-amz-meta-";
 /// The maximum number of bytes of a text in one encoded word, which has at most 75 characters.
 const MAX_WORD_BYTES: usize = 45;
