@@ -102,6 +102,10 @@ pub(crate) fn crc_bytes(algorithm: ChecksumAlgorithm, sum: u64) -> Vec<u8> {
 impl Verifier {
     /// What the headers of a request announce of its body.
     pub fn new(headers: &HeaderMap) -> Result<Self, S3Error> {
+        let may_announce = |name: &HeaderName| name.as_str().starts_with("x-amz-") || *name == CONTENT_MD5;
+        if !headers.keys().any(may_announce) {
+            return Ok(Self::default());
+        }
         let mut expected: Vec<Expected> = announced_checksum(headers)?.into_iter().collect();
         if let Some(line) = headers.get(CONTENT_MD5) {
             let md5 = STANDARD.decode(line.as_bytes()).ok().filter(|md5| md5.len() == 16);

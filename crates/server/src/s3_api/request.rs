@@ -247,7 +247,7 @@ async fn run(
         false => Verifier::new(headers)?,
     };
     let source = source.map(|source| (source, rewrite_copy_conditions(headers)));
-    let copied_range = headers.remove("x-amz-copy-source-range");
+    let copied_range = source.as_ref().and_then(|_| headers.remove("x-amz-copy-source-range"));
     rewrite_conditions(headers);
     let conditions = take(headers, &OF_CONTEXT);
     let content = if method.is_safe() { HeaderMap::new() } else { content::take(headers) };
@@ -309,6 +309,9 @@ fn routed_uri(app: &App, request: &Request) -> Result<Uri, Failure> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let host = host.or(uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default();
     let bucket = app.settings().s3.domain.as_ref().and_then(|domain| domain.bucket(host));
+    if bucket.is_none() && uri.query().is_none() && uri.authority().is_none() {
+        return Ok(uri.clone());
+    }
     let path = match bucket {
         Some(bucket) => {
             bucket.parse::<zarrd_s3::Bucket>().map_err(S3Error::from)?;
