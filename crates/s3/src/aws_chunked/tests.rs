@@ -5,6 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+const CONTENT_SHA256: &str = "x-amz-content-sha256";
+const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
+
 /// Decodes a body that arrives in pieces of a length.
 fn decoded(
     body: &[u8],
