@@ -57,7 +57,7 @@ pub fn garage() -> Option<Garage> {
     if program.is_none() {
         skip(&format!(
             "Garage; `cargo install garage --version {VERSION} --locked --no-default-features --features \
-             bundled-libs,sqlite --root target/tools` installs it"
+             bundled-libs,lmdb,sqlite --root target/tools` installs it"
         ));
     }
     program.map(|program| Garage { program })
