@@ -244,14 +244,15 @@ async fn killed_backups_leave_the_one_before() {
     let site = Site::new();
     let (backup, data) = (site.text("backup"), site.text("data"));
     let (mut complete, mut killed) = (0, 0);
-    for round in 0..10 {
+    for round in 0..10_u32 {
         let server = Launch::sled(&site.path("data")).start();
         for number in 0..25 {
-            created(&server, &format!("/store/{round}/{number}"), large(round * 100 + number)).await;
+            created(&server, &format!("/store/{round}/{number}"), large(round as usize * 100 + number)).await;
         }
         server.stop();
         let process = Process::start(["backup", &backup, "--store", &data, "--jobs", "1"], []);
-        std::thread::sleep(Duration::from_millis(rand::random_range(20..400)));
+        // The first one is killed before it can be complete.
+        std::thread::sleep(Duration::from_millis(40) * round);
         process.signal(Signal::KILL);
         killed += usize::from(process.wait().code != Some(0));
         let found = match site.path("backup/zarrd-backup.json").exists() {
