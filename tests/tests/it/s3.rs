@@ -70,7 +70,7 @@ fn clients_read_write_list_copy_and_upload() {
     let Some(python) = python_with_clients() else { return };
     let report = Site::new().run_clients(&python, "zarrd", "zarrd");
     note(report.trim_end());
-    assert!(report.trim_end().ends_with("73 results as expected"), "{report}");
+    assert!(report.trim_end().ends_with("79 results as expected"), "{report}");
 }
 
 #[test]

@@ -18,6 +18,8 @@ use super::{
 };
 
 const IDENTITY: &str = "zarrd-backup.json";
+/// The identity of a directory whose first backup was interrupted.
+const PARTIAL_IDENTITY: &str = "zarrd-backup.partial";
 const BACKUPS: &str = "backups";
 
 /// A directory with the backups of a store, locked until it is dropped.
@@ -39,7 +41,7 @@ impl BackupDirectory {
             let is_foreign = others.any(|entry| {
                 entry.is_ok_and(|entry| {
                     let name = entry.file_name();
-                    !["lock", BACKUPS, "values", "lost+found"].iter().any(|own| name == *own)
+                    !["lock", BACKUPS, "values", "lost+found", PARTIAL_IDENTITY].iter().any(|own| name == *own)
                 })
             });
             if is_foreign {
@@ -230,4 +232,17 @@ impl BackupDirectory {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BackupError> {
     let text = fs::read(path).map_err(BackupError::io("read", path))?;
     serde_json::from_slice(&text).map_err(|error| BackupError::damaged(path, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_of_an_interrupted_first_backup_is_used() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(PARTIAL_IDENTITY), "{").unwrap();
+        BackupDirectory::create(directory.path()).unwrap();
+        assert!(directory.path().join(IDENTITY).is_file() && !directory.path().join(PARTIAL_IDENTITY).exists());
+    }
 }
