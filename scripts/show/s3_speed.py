@@ -166,8 +166,6 @@ request = function()
   if not built[at] then built[at] = wrk.format("%s", requests[at], {%s}, body) end
   return built[at]
 end
-local bad = 0
-response = function(status) if status >= 300 then bad = bad + 1; if bad > 3 then wrk.thread:stop() end end end
 done = function(summary, latency)
   io.write(string.format("RESULT %%d %%f %%d\\n", summary.requests, summary.duration / 1e6,
     summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.timeout))

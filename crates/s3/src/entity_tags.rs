@@ -27,7 +27,7 @@ pub fn entity_tag(version: Version) -> ETag {
 /// The header with the entity tag of a version.
 pub fn entity_tag_header(version: Version) -> HeaderValue {
     // Digits and `-` are valid in a header.
-    HeaderValue::try_from(format!("\"{version}-1\"")).unwrap_or(HeaderValue::from_static("\"\""))
+    entity_tag(version).to_http_header().unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// The version that an entity tag stands for.

@@ -169,13 +169,12 @@ impl ValueHeaders for ObjectHeaders<'_> {
 
 /// The headers with a checksum and its type.
 fn checksum_headers(checksum: &Checksum) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    let kind = match checksum.kind() {
-        ChecksumKind::FullObject => ChecksumType::FULL_OBJECT,
-        ChecksumKind::Composite { .. } => ChecksumType::COMPOSITE,
-    };
-    let value = HeaderValue::try_from(checksum_text(checksum)).ok();
-    let value = value.map(|value| (checksum_header(checksum.algorithm()).clone(), value));
-    value.into_iter().chain([(CHECKSUM_TYPE, HeaderValue::from_static(kind))])
+    let kind = checksum_type_of(checksum.kind() != ChecksumKind::FullObject);
+    let texts = [
+        (checksum_header(checksum.algorithm()).clone(), checksum_text(checksum)),
+        (CHECKSUM_TYPE, kind.as_str().to_owned()),
+    ];
+    texts.into_iter().filter_map(|(name, text)| Some((name, HeaderValue::try_from(text).ok()?)))
 }
 
 /// The size of an object, as S3 has it.

@@ -18,8 +18,6 @@ use super::{
 };
 
 const IDENTITY: &str = "zarrd-backup.json";
-/// The identity of a directory whose first backup was interrupted.
-const PARTIAL_IDENTITY: &str = "zarrd-backup.partial";
 const BACKUPS: &str = "backups";
 
 /// A directory with the backups of a store, locked until it is dropped.
@@ -38,10 +36,13 @@ impl BackupDirectory {
         let identity = root.join(IDENTITY);
         if !identity.exists() {
             let mut others = fs::read_dir(root).map_err(BackupError::io("list", root))?;
+            // An interrupted first backup leaves it.
+            let unfinished = partial(&identity);
             let is_foreign = others.any(|entry| {
                 entry.is_ok_and(|entry| {
                     let name = entry.file_name();
-                    !["lock", BACKUPS, "values", "lost+found", PARTIAL_IDENTITY].iter().any(|own| name == *own)
+                    let is_own = ["lock", BACKUPS, "values", "lost+found"].iter().any(|own| name == *own);
+                    !is_own && entry.path() != unfinished
                 })
             });
             if is_foreign {
@@ -216,7 +217,7 @@ impl BackupDirectory {
 
     /// Replaces a file, durably.
     fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<(), BackupError> {
-        let partial = path.with_extension("partial");
+        let partial = partial(path);
         let written = || {
             let mut file = File::create(&partial)?;
             serde_json::to_writer_pretty(&mut file, value)?;
@@ -227,6 +228,11 @@ impl BackupDirectory {
         };
         written().map_err(BackupError::io("write", path))
     }
+}
+
+/// The file that is renamed to `path` once it is complete.
+fn partial(path: &Path) -> PathBuf {
+    path.with_extension("partial")
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BackupError> {
@@ -241,8 +247,9 @@ mod tests {
     #[test]
     fn directory_of_an_interrupted_first_backup_is_used() {
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join(PARTIAL_IDENTITY), "{").unwrap();
+        let unfinished = directory.path().join("zarrd-backup.partial");
+        fs::write(&unfinished, "{").unwrap();
         BackupDirectory::create(directory.path()).unwrap();
-        assert!(directory.path().join(IDENTITY).is_file() && !directory.path().join(PARTIAL_IDENTITY).exists());
+        assert!(directory.path().join(IDENTITY).is_file() && !unfinished.exists());
     }
 }
