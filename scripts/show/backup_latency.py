@@ -3,13 +3,15 @@
 backup_latency.py ZARRD INDEX DIRECTORY [PAIRS]. Clients read values of 16 KiB at 200 a second and write values of 4 KiB at 20
 a second, with and without the command. Prints a JSON object: for reads and writes the median 99th percentiles in
 milliseconds, quiet and beside it, and the median of the ratios of the pairs. Fails if a median ratio of reads is above 1.3.
+What the commands wrote, 80 MB for each, stays in the directory: for a minute after thousands of files were removed, ext4
+takes a millisecond of a core to create one.
 """
 
 import http.client
+import itertools
 import json
 import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import time
 
 ZARRD, INDEX, DIRECTORY = sys.argv[1:4]
 PAIRS = int(sys.argv[4]) if len(sys.argv) > 4 else 15
-TARGET = sys.argv[5] if len(sys.argv) > 5 else DIRECTORY
+NUMBERS = itertools.count()
 PORT = 18796
 VALUES = 5_000
 CLIENTS = [("GET", 4, 50)] + [("PUT", 2, 10)]
@@ -67,11 +69,10 @@ def command(kind):
     """Runs a command again and again until the time of a window is over."""
     until = time.time() + SECONDS
     while time.time() < until:
-        target = os.path.join(TARGET, "target")
+        target = os.path.join(DIRECTORY, f"target-{next(NUMBERS)}")
         arguments = {"backup": ["backup", target], "export": ["export", "", target]}[kind]
         done = subprocess.run([ZARRD, *arguments, "--server", f"http://127.0.0.1:{PORT}"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        shutil.rmtree(target)
 
 
 def main():
