@@ -171,6 +171,7 @@ impl<'p> Pass<'p> {
 }
 
 impl Inner {
+    /// The record of a key. It is looked up at once, as in the index: in a file that was written for this snapshot.
     fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         match self.records.get(key)? {
             Some(record) => self.decode(key, record).map(Some),
@@ -260,8 +261,7 @@ impl ReadableStore for LocalPrefixSnapshot {
             return Err(StoreError::SnapshotExpired);
         }
         self.check_key(key)?;
-        let (inner, wanted) = (Arc::clone(&self.0), key.clone());
-        let Some(record) = run_blocking(move || inner.record(&wanted)).await? else { return Ok(None) };
+        let Some(record) = self.0.record(key)? else { return Ok(None) };
         match open_value(store, key, &record, range).await {
             // The pin may have ended just now, and the file was removed.
             Err(error) if is_missing_file(&error) && !pin.is_valid() => Err(StoreError::SnapshotExpired),
@@ -271,9 +271,7 @@ impl ReadableStore for LocalPrefixSnapshot {
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.check_key(key)?;
-        let (inner, key) = (Arc::clone(&self.0), key.clone());
-        let record = run_blocking(move || inner.record(&key)).await?;
-        Ok(record.map(|record| record.meta(self.0.store.store_id())))
+        Ok(self.0.record(key)?.map(|record| record.meta(self.0.store.store_id())))
     }
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Numbers are big-endian. Each record has its checksum. The offset of every [`BLOCK`]th entry is in memory, eight bytes
-//! for each; a lookup reads one entry at each of some twenty offsets, and then at most one block.
+//! for each; a lookup reads one key at each of some twenty offsets, and then one block.
 
 use std::{
     fs::File,
@@ -18,8 +18,10 @@ use zarrd_store::{Key, StoreError};
 
 /// The number of entries between two offsets.
 const BLOCK: u64 = 64;
-/// The bytes that are read at a time.
+/// The bytes that are read at a time, one entry after the other.
 const READ_BYTES: usize = 64 << 10;
+/// The bytes that are read of an entry for its key; those of a longer one are read with it.
+const KEY_BYTES: usize = 256;
 
 /// Writes a [`RecordFile`].
 pub(super) struct RecordWriter {
@@ -43,6 +45,10 @@ pub(super) struct RecordReader<'f> {
     /// The offset of what follows `buffer`.
     offset: u64,
     buffer: Bytes,
+    /// The key of the next entry, if it was read already.
+    key: Option<String>,
+    /// The bytes to read next.
+    read_bytes: usize,
 }
 
 impl RecordWriter {
@@ -93,7 +99,7 @@ impl RecordFile {
     pub(super) fn read_from(&self, from: &str) -> Result<RecordReader<'_>, StoreError> {
         // The last block whose first key is not after `from`.
         let mut failed = None;
-        let after = self.offsets.partition_point(|offset| match self.reader_at(*offset).next_key() {
+        let after = self.offsets.partition_point(|offset| match self.reader_at(*offset, KEY_BYTES).next_key() {
             Ok(first) => first.is_some_and(|first| first.as_str() <= from),
             Err(error) => {
                 failed.get_or_insert(error);
@@ -104,18 +110,19 @@ impl RecordFile {
             return Err(error);
         }
         let offset = after.checked_sub(1).and_then(|block| self.offsets.get(block)).copied().unwrap_or(0);
-        let mut reader = self.reader_at(offset);
+        let end = self.offsets.get(after).copied().unwrap_or(self.end);
+        let block = usize::try_from(end.saturating_sub(offset)).unwrap_or(READ_BYTES);
+        let mut reader = self.reader_at(offset, block.min(READ_BYTES));
         loop {
-            let at = reader.position();
             match reader.next_key()? {
-                Some(key) if key.as_str() < from => reader.skip_record()?,
-                _ => return Ok(self.reader_at(at)),
+                Some(key) if key.as_str() < from => reader.take_record().map(drop)?,
+                key => return Ok(RecordReader { key, ..reader }),
             }
         }
     }
 
-    fn reader_at(&self, offset: u64) -> RecordReader<'_> {
-        RecordReader { file: self, offset, buffer: Bytes::new() }
+    fn reader_at(&self, offset: u64, read_bytes: usize) -> RecordReader<'_> {
+        RecordReader { file: self, offset, buffer: Bytes::new(), key: None, read_bytes }
     }
 }
 
@@ -127,17 +134,17 @@ impl RecordReader<'_> {
         Ok(Some((key, record)))
     }
 
+    /// The next key, whose record has to be taken before the key after it.
     fn next_key(&mut self) -> Result<Option<String>, StoreError> {
+        if let Some(key) = self.key.take() {
+            return Ok(Some(key));
+        }
         if self.position() >= self.file.end {
             return Ok(None);
         }
         let len = self.take(2)?.get_u16();
         let key = self.take(usize::from(len))?;
         String::from_utf8(key.into()).map(Some).map_err(|_| damaged())
-    }
-
-    fn skip_record(&mut self) -> Result<(), StoreError> {
-        self.take_record().map(drop)
     }
 
     fn take_record(&mut self) -> Result<Bytes, StoreError> {
@@ -164,7 +171,8 @@ impl RecordReader<'_> {
         if (missing as u64) > rest {
             return Err(damaged());
         }
-        let read = u64::try_from(missing.max(READ_BYTES)).unwrap_or(u64::MAX).min(rest);
+        let read_bytes = std::mem::replace(&mut self.read_bytes, READ_BYTES);
+        let read = u64::try_from(missing.max(read_bytes)).unwrap_or(u64::MAX).min(rest);
         let mut bytes = self.buffer.to_vec();
         let begin = bytes.len();
         bytes.resize(begin.saturating_add(usize::try_from(read).map_err(|_| damaged())?), 0);
