@@ -16,6 +16,10 @@ use crate::{
 
 static WARNINGS: WarningRate = WarningRate::new();
 
+/// The number of directories of a listing that are open at a time: the innermost ones, since a document often follows the
+/// directory of an array's chunks.
+const MAX_OPEN: usize = 4;
+
 /// A value in a listing.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
@@ -53,7 +57,7 @@ pub(crate) struct Walker<'r> {
 #[derive(Debug)]
 struct Frame {
     prefix: String,
-    /// Open as long as no directory below is being read.
+    /// Open while this is one of the innermost directories.
     directory: Option<Opened>,
     /// The next children.
     children: VecDeque<String>,
@@ -101,10 +105,13 @@ impl Walker<'_> {
                 continue;
             };
             if name.ends_with('/') {
-                frame.directory = None;
                 let below = Frame::new(format!("{}{name}", frame.prefix), rest);
                 forget_children(&mut frames, wanted);
                 frames.push(below);
+                let outer = frames.len().checked_sub(MAX_OPEN.saturating_add(1));
+                if let Some(outer) = outer.and_then(|outer| frames.get_mut(outer)) {
+                    outer.directory = None;
+                }
             } else {
                 frame.open(self)?;
                 let Some(directory) = &frame.directory else { continue };
