@@ -20,7 +20,7 @@ use zarrd_store::{Key, StoreError};
 const BLOCK: u64 = 64;
 /// The bytes that are read at a time, one entry after the other.
 const READ_BYTES: usize = 64 << 10;
-/// The bytes that are read of an entry for its key; those of a longer one are read with it.
+/// The bytes that are read of an entry for its key, unless the key is longer.
 const KEY_BYTES: usize = 256;
 
 /// Writes a [`RecordFile`].

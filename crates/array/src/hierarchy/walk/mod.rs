@@ -26,6 +26,7 @@ pub(crate) mod node_documents;
 pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod scan;
+mod scanned_versions;
 pub(crate) mod snapshot_reader;
 pub(crate) mod top;
 pub(crate) mod trusted;

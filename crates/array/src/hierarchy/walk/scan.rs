@@ -4,14 +4,17 @@
 //! is far cheaper if most keys are documents. The number of scanned keys is bounded by what they save: documents and
 //! children earn credit, all other keys spend it. Once it is spent the scan stops, and prefixes that it did not finish
 //! are listed by seeks.
+//!
+//! Of a near store that is read key by key, such as a directory, scans also record the versions of documents: to look up each
+//! takes several system calls, and as many again to validate it.
 
 use std::collections::HashMap;
 
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_executor::{Cost, Work};
-use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix};
+use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, Version};
 
-use super::listing::Listed;
+use super::{listing::Listed, scanned_versions::ScannedVersions};
 use crate::{context::Context, error::ArrayError, memory::claim::Permit, metadata::keys::NAMES};
 
 /// The initial credit of a walk, in keys.
@@ -52,6 +55,8 @@ pub(crate) struct Scans {
     roots: HashMap<String, usize>,
     /// The parts of the keys that were scanned.
     parts: Vec<Part>,
+    /// The versions of the scanned documents, if these are recorded.
+    versions: Option<ScannedVersions>,
     credit: u64,
     /// True if no page takes a round trip.
     near: bool,
@@ -112,6 +117,7 @@ impl Default for Scans {
             directories: Vec::new(),
             roots: HashMap::new(),
             parts: Vec::new(),
+            versions: None,
             credit: FIRST_CREDIT,
             near: true,
             memory: 0,
@@ -125,6 +131,19 @@ impl Scans {
     /// The scans of a store, each page of which takes a round trip unless it is near.
     pub(crate) fn new(near: bool) -> Self {
         Self { near, ..Self::default() }
+    }
+
+    /// Scans that record the versions of documents, too.
+    pub(crate) fn with_versions(self) -> Self {
+        Self { versions: Some(ScannedVersions::default()), ..self }
+    }
+
+    /// The version of a document, `None` inside if there is none, as scans found it: the last time when they were
+    /// [validated](Self::validate), if they were.
+    pub(crate) fn version(&self, document: &Key) -> Option<Option<Version>> {
+        let found = self.versions.as_ref()?.get(document);
+        let is_known = || NAMES.contains(&document.name()) && self.find(document.parent().as_str()).is_some();
+        (found.is_some() || is_known()).then_some(found)
     }
 
     /// The names directly below a prefix, if a scan finished it. Keys are those that may be documents of the draft.
@@ -203,6 +222,8 @@ impl Scans {
             for entry in &found.keys {
                 note(&mut scan.hash, &entry.key);
                 nodes |= self.take(&mut scan.place, &entry.key, scan.purpose);
+                let memory = self.versions.as_mut().map_or(0, |versions| versions.record(entry));
+                self.memory = self.memory.saturating_add(memory);
             }
             scan.part.keys = scan.part.keys.saturating_add(found.keys.len());
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
@@ -214,13 +235,16 @@ impl Scans {
         Ok(())
     }
 
-    /// True if all that was scanned has the same keys now.
-    pub(crate) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
+    /// True if all that was scanned has the same keys now. Then the recorded versions are current, too.
+    pub(crate) async fn validate(&mut self, context: &Context) -> Result<bool, ArrayError> {
+        let mut versions = self.versions.take().map(|_| ScannedVersions::default());
         for part in &self.parts {
-            if !context.run_future(Cost::of(Work::Lookups, part.keys as u64), part.is_current(context)).await?? {
+            let cost = Cost::of(Work::Lookups, part.keys as u64);
+            if !context.run_future(cost, part.is_current(context, versions.as_mut())).await?? {
                 return Ok(false);
             }
         }
+        self.versions = versions;
         Ok(true)
     }
 
@@ -359,24 +383,33 @@ impl Scans {
 }
 
 impl Part {
-    async fn is_current(&self, context: &Context) -> Result<bool, ArrayError> {
+    /// True if the keys are the same now. Records the versions of documents.
+    async fn is_current(
+        &self,
+        context: &Context,
+        mut versions: Option<&mut ScannedVersions>,
+    ) -> Result<bool, ArrayError> {
         let mut hash = Xxh3::new();
         let (mut keys, mut page) = (0_usize, PageRequest::first(self.keys.clamp(1, MAX_PAGE_ENTRIES)));
         loop {
             let found = context.store.list_prefix(&self.prefix, page).await?;
-            let mut passed = false;
+            let mut is_over = false;
             for entry in &found.keys {
                 if self.last.as_ref().is_some_and(|last| entry.key > *last) {
-                    passed = true;
+                    is_over = true;
                     break;
                 }
                 note(&mut hash, &entry.key);
                 keys += 1;
+                if let Some(versions) = versions.as_mut() {
+                    versions.record(entry);
+                }
             }
             if keys > self.keys {
                 return Ok(false);
             }
-            match found.cursor.filter(|_| !passed) {
+            is_over |= self.last.as_ref().is_some_and(|last| found.keys.last().is_some_and(|entry| entry.key == *last));
+            match found.cursor.filter(|_| !is_over) {
                 Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
                 None => return Ok(keys == self.keys && hash.digest128() == self.hash),
             }

@@ -118,7 +118,11 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) async fn begin(context: &'a Context, path: &NodePath) -> Result<Self, NodeError> {
         let top = node_prefix(path)?;
         let watermark = context.store.watermark_below(&top).await?;
-        Ok(Self { top, watermark, ..Self::new(context, path) })
+        let reader = Self { top, watermark, ..Self::new(context, path) };
+        Ok(match reader.near && reader.distant {
+            true => Self { scans: reader.scans.with_versions(), ..reader },
+            false => reader,
+        })
     }
 
     /// Prepares a walk of the root of several stores that leaves out those that fail.
@@ -194,7 +198,7 @@ impl<'a> SnapshotReader<'a> {
             let open = |key| {
                 let (snapshot, mount) = (&*snapshot, self.mounts.iter().find(|mount| mount.contains(key)));
                 let cached = self.context.documents.text(key).filter(|_| self.near);
-                let open = open(snapshot, key, cached);
+                let open = open(snapshot, key, self.scans.version(key), cached);
                 async move {
                     match mount {
                         Some(mount) => MountFailure::in_time(mount, open).await,
@@ -210,19 +214,19 @@ impl<'a> SnapshotReader<'a> {
                     all.into_iter().collect::<Result<_, _>>()?
                 }
             };
-            let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta().clone())).collect();
-            let pending = self.note(batch.iter().zip(metas));
+            let found: Vec<_> = opened.iter().map(|value| value.as_ref().map(Opened::version_and_size)).collect();
+            let pending = self.note(batch.iter().zip(found));
             self.reserve(pending).await?;
             let this = &*self;
             let receive = batch.iter().zip(opened).map(|(key, value)| async move {
                 let Some(value) = value else { return Ok(None) };
-                let version = value.meta().version;
-                if is_too_large(value.meta()) {
-                    let size = usize::try_from(value.meta().size).unwrap_or(usize::MAX);
+                let (version, size) = value.version_and_size();
+                if size > MAX_DOCUMENT_SIZE as u64 {
+                    let size = usize::try_from(size).unwrap_or(usize::MAX);
                     return Ok(Some((version, Err(DocumentError::TooLarge { size }))));
                 }
                 let text = match value {
-                    Opened::Cached(_, text) => text,
+                    Opened::Cached(cached) => cached.text,
                     Opened::Value(value) => this.cache_text(key, version, value.bytes().await?),
                 };
                 Ok::<_, StoreError>(Some((version, Ok(text))))
@@ -238,18 +242,18 @@ impl<'a> SnapshotReader<'a> {
         snapshot.stat_many(keys).await?;
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
-            found.push((key, snapshot.meta(key).await?));
+            found.push((key, snapshot.meta(key).await?.map(|meta| (meta.version, meta.size))));
         }
         let pending = self.note(found.into_iter());
         Ok((snapshot, pending))
     }
 
-    /// Records the versions of documents; returns the memory that they take.
-    fn note<'k>(&mut self, found: impl Iterator<Item = (&'k Key, Option<ValueMeta>)>) -> u64 {
+    /// Records the versions of documents, of which the sizes are known, too; returns the memory that they take.
+    fn note<'k>(&mut self, found: impl Iterator<Item = (&'k Key, Option<(Version, u64)>)>) -> u64 {
         let (mut pending, mut largest) = (0_u64, 0_u64);
         for (key, info) in found {
-            self.versions_read.push((key.clone(), info.as_ref().map(|info| info.version)));
-            let size = info.as_ref().filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
+            self.versions_read.push((key.clone(), info.map(|(version, _)| version)));
+            let size = info.map(|(_, size)| size).filter(|size| *size <= MAX_DOCUMENT_SIZE as u64).unwrap_or(0);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
             pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
             largest = largest.max(size);
@@ -400,11 +404,19 @@ impl<'a> SnapshotReader<'a> {
         }
         self.versions_read.sort_unstable();
         self.versions_read.dedup();
-        let keys: Vec<Key> = self.versions_read.iter().map(|(key, _)| key.clone()).collect();
+        let mut unscanned = Vec::new();
+        for (key, version) in &self.versions_read {
+            match self.scans.version(key) {
+                None => unscanned.push((key.clone(), *version)),
+                Some(now) if now == *version => {}
+                Some(_) => return Ok(false),
+            }
+        }
+        let keys: Vec<Key> = unscanned.iter().map(|(key, _)| key.clone()).collect();
         let snapshot = self.context.store.snapshot(&keys).await?;
         snapshot.stat_many(&keys).await?;
-        for (key, version) in &self.versions_read {
-            if snapshot.meta(key).await?.map(|info| info.version) != *version {
+        for (key, version) in unscanned {
+            if snapshot.meta(&key).await?.map(|info| info.version) != version {
                 return Ok(false);
             }
         }
@@ -424,28 +436,38 @@ pub(super) fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
 /// A document that has been opened.
 enum Opened {
     /// It has not changed since it was cached.
-    Cached(ValueMeta, Bytes),
+    Cached(CachedText),
     Value(GetResult),
 }
 
 impl Opened {
-    fn meta(&self) -> &ValueMeta {
+    fn version_and_size(&self) -> (Version, u64) {
         match self {
-            Self::Cached(meta, _) => meta,
-            Self::Value(value) => &value.meta,
+            Self::Cached(cached) => (cached.version, cached.text.len() as u64),
+            Self::Value(value) => (value.meta.version, value.meta.size),
         }
     }
 }
 
-/// Opens a document, of which only the metadata are read if it is cached.
-async fn open(snapshot: &dyn Snapshot, key: &Key, cached: Option<CachedText>) -> Result<Option<Opened>, StoreError> {
+/// Opens a document, of which only the metadata are read if it is cached, and nothing if a scan has found its version.
+async fn open(
+    snapshot: &dyn Snapshot,
+    key: &Key,
+    scanned: Option<Option<Version>>,
+    cached: Option<CachedText>,
+) -> Result<Option<Opened>, StoreError> {
+    match (scanned, cached.as_ref().map(|cached| cached.version)) {
+        (Some(None), _) => return Ok(None),
+        (Some(scanned), known) if scanned == known => return Ok(cached.map(Opened::Cached)),
+        _ => {}
+    }
     if let CachedMeta::Known(None) = snapshot.cached(key)? {
         return Ok(None);
     }
-    if let Some(CachedText { version, text }) = cached {
+    if let Some(cached) = cached {
         match snapshot.stat(key, Prefetch::Nothing).await? {
             None => return Ok(None),
-            Some(meta) if meta.version == version => return Ok(Some(Opened::Cached(meta, text))),
+            Some(meta) if meta.version == cached.version => return Ok(Some(Opened::Cached(cached))),
             Some(_) => {}
         }
     }

@@ -1,6 +1,6 @@
 //! A store of this machine whose values other programs write: requests cost little, and what they transfer counts.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use zarrd_array::{Arrays, Depth, Options};
@@ -67,6 +67,75 @@ async fn documents_of_a_tree_that_has_not_changed_are_not_read_again() {
         assert_eq!(described().await, (1, shape.clone()));
         assert_eq!(described().await, (0, shape));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn listed_documents_that_are_cached_take_no_requests() {
+    let store = DistantStore::new();
+    for array in 0..300 {
+        store.set(&format!("g/n{}/a{array}/zarr.json", array % 3), document(8, 4, &plain())).await;
+        store.set(&format!("g/n{}/a{array}/c/0", array % 3), vec![7; 4]).await;
+    }
+    let nodes = arrays(&store).hierarchies();
+    let path = NodePath::parse("/g").unwrap();
+    let of_arrays = |request: &&Request| match request {
+        Request::Get(key, _) | Request::Head(key) => key.contains("/a"),
+        Request::List(_) => false,
+    };
+    for requested in [true, false, false] {
+        let (node, _, requests) = store.measure(nodes.node(&path, None, Depth::All, None)).await;
+        assert_eq!(node.unwrap().info.zom.len(), 304);
+        assert_eq!(requests.iter().any(|request| of_arrays(&request)), requested, "{requests:?}");
+    }
+}
+
+/// The keys of chunks are many, and a listing of them would take more requests.
+#[tokio::test(start_paused = true)]
+async fn few_keys_are_listed_for_the_first_node_of_each_group() {
+    let store = DistantStore::new();
+    for key in 0..60 {
+        store.set(&format!("g/n{}/a{key}/zarr.json", key % 3), document(100, 1, &plain())).await;
+        for chunk in 0..100 {
+            store.set(&format!("g/n{}/a{key}/c/{chunk}", key % 3), [7]).await;
+        }
+    }
+    let nodes = arrays(&store).hierarchies();
+    let path = NodePath::parse("/g").unwrap();
+    let (node, _, requests) = store.measure(nodes.node(&path, None, Depth::Levels(1), None)).await;
+    assert_eq!(node.unwrap().info.zom.len(), 4);
+    let lists = |prefix: &str| requests.iter().filter(|request| **request == Request::List(prefix.to_owned())).count();
+    assert_eq!(["g/n0/", "g/n1/", "g/n2/"].map(lists), [4; 3], "{requests:?}");
+}
+
+/// One array is written after the other, so at any time the second one is as long as the first, or one shorter.
+#[tokio::test(start_paused = true)]
+async fn a_tree_is_of_one_moment_while_its_documents_are_written() {
+    let store = DistantStore::new();
+    for name in ["a", "m", "z"] {
+        store.set(&format!("g/{name}/zarr.json"), document(1, 1, &plain())).await;
+    }
+    let writer = store.clone();
+    let write = async move {
+        for length in 2_u64.. {
+            for (name, pause) in [("a", length * 37 % 1_700), ("z", length * 61 % 1_700)] {
+                writer.set(&format!("g/{name}/zarr.json"), document(length, 1, &plain())).await;
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+        }
+    };
+    let writing = tokio::spawn(write);
+    let nodes = arrays(&store).hierarchies();
+    let path = NodePath::parse("/g").unwrap();
+    let mut seen = [0, 0];
+    for _ in 0..300 {
+        let Ok(node) = nodes.node(&path, None, Depth::All, None).await else { continue };
+        let tree = node.info.zom.to_text().to_value().unwrap();
+        let length = |name: &str| tree["members"][name]["shape"][0].as_u64().unwrap();
+        let ahead = length("a").checked_sub(length("z")).expect("the second one is not ahead");
+        *seen.get_mut(ahead as usize).expect("the first one is ahead by one at most") += 1;
+    }
+    assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
+    writing.abort();
 }
 
 #[tokio::test(start_paused = true)]
