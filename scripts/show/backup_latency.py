@@ -78,7 +78,8 @@ def command(kind):
 def main():
     os.makedirs(DIRECTORY)
     store = f"{INDEX}:{DIRECTORY}/data"
-    server = subprocess.Popen([ZARRD, "serve", "--store", store, "--listen", f"127.0.0.1:{PORT}"], stderr=subprocess.DEVNULL)
+    serve = [ZARRD, "serve", "--store", store, "--listen", f"127.0.0.1:{PORT}"]
+    server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while True:
             try:
