@@ -171,7 +171,7 @@ impl<'p> Pass<'p> {
 }
 
 impl Inner {
-    /// The record of a key. It is looked up at once, as in the index: in a file that was written for this snapshot.
+    /// The record of a key. Blocks as reads of the index do: the file was written for this snapshot, and is mostly cached.
     fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         match self.records.get(key)? {
             Some(record) => self.decode(key, record).map(Some),

@@ -14,7 +14,10 @@ use xxhash_rust::xxh3::Xxh3;
 use zarrd_executor::{Cost, Work};
 use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, Version};
 
-use super::{listing::Listed, scanned_versions::ScannedVersions};
+use super::{
+    listing::Listed,
+    scanned_versions::{ScannedVersions, is_recorded},
+};
 use crate::{context::Context, error::ArrayError, memory::claim::Permit, metadata::keys::NAMES};
 
 /// The initial credit of a walk, in keys.
@@ -133,7 +136,7 @@ impl Scans {
         Self { near, ..Self::default() }
     }
 
-    /// Scans that record the versions of documents, too.
+    /// The same scans, which record the versions of documents, too.
     pub(crate) fn with_versions(self) -> Self {
         Self { versions: Some(ScannedVersions::default()), ..self }
     }
@@ -142,7 +145,7 @@ impl Scans {
     /// [validated](Self::validate), if they were.
     pub(crate) fn version(&self, document: &Key) -> Option<Option<Version>> {
         let found = self.versions.as_ref()?.get(document);
-        let is_known = || NAMES.contains(&document.name()) && self.find(document.parent().as_str()).is_some();
+        let is_known = || is_recorded(document) && self.find(document.parent().as_str()).is_some();
         (found.is_some() || is_known()).then_some(found)
     }
 
@@ -393,12 +396,8 @@ impl Part {
         let (mut keys, mut page) = (0_usize, PageRequest::first(self.keys.clamp(1, MAX_PAGE_ENTRIES)));
         loop {
             let found = context.store.list_prefix(&self.prefix, page).await?;
-            let mut is_over = false;
-            for entry in &found.keys {
-                if self.last.as_ref().is_some_and(|last| entry.key > *last) {
-                    is_over = true;
-                    break;
-                }
+            let is_scanned = |key: &Key| self.last.as_ref().is_none_or(|last| key <= last);
+            for entry in found.keys.iter().take_while(|entry| is_scanned(&entry.key)) {
                 note(&mut hash, &entry.key);
                 keys += 1;
                 if let Some(versions) = versions.as_mut() {
@@ -408,7 +407,7 @@ impl Part {
             if keys > self.keys {
                 return Ok(false);
             }
-            is_over |= self.last.as_ref().is_some_and(|last| found.keys.last().is_some_and(|entry| entry.key == *last));
+            let is_over = self.last.is_some() && found.keys.last().map(|entry| &entry.key) >= self.last.as_ref();
             match found.cursor.filter(|_| !is_over) {
                 Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
                 None => return Ok(keys == self.keys && hash.digest128() == self.hash),

@@ -16,7 +16,7 @@ pub(super) struct ScannedVersions(HashMap<Key, Version>);
 impl ScannedVersions {
     /// Records the version of an entry if it is a document; returns the memory that it takes, in bytes.
     pub(super) fn record(&mut self, entry: &Entry) -> u64 {
-        if !NAMES.contains(&entry.key.name()) {
+        if !is_recorded(&entry.key) {
             return 0;
         }
         self.0.insert(entry.key.clone(), entry.meta.version);
@@ -26,4 +26,9 @@ impl ScannedVersions {
     pub(super) fn get(&self, document: &Key) -> Option<Version> {
         self.0.get(document).copied()
     }
+}
+
+/// True if a key belongs to a document whose version is recorded.
+pub(super) fn is_recorded(key: &Key) -> bool {
+    NAMES.contains(&key.name())
 }

@@ -9,7 +9,7 @@ use zarrd_meta::{
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
 };
 use zarrd_store::{
-    CachedMeta, GetResult, Key, MountFailure, Prefetch, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark,
+    CachedMeta, GetResult, Key, MountFailure, Prefetch, Prefix, Snapshot, StoreError, Version, Watermark,
 };
 
 use super::{
@@ -88,17 +88,18 @@ pub(crate) struct SnapshotReader<'a> {
 impl<'a> SnapshotReader<'a> {
     /// A reader of documents at and above a path.
     pub(crate) fn new(context: &'a Context, path: &NodePath) -> Self {
-        let near = context.is_near_at(path);
+        let (near, distant) = (context.is_near_at(path), context.is_distant_at(path));
+        let scans = Scans::new(near);
         Self {
             context,
-            distant: context.is_distant_at(path),
+            distant,
             near,
             caching: Caching::None,
             copies: TrustedCopies::default(),
             ahead: ReadAhead::default(),
             versions_read: Vec::new(),
             listed: Vec::new(),
-            scans: Scans::new(near),
+            scans: if near && distant { scans.with_versions() } else { scans },
             named: NamedNodes::default(),
             pages: Vec::new(),
             mounts: Vec::new(),
@@ -118,11 +119,7 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) async fn begin(context: &'a Context, path: &NodePath) -> Result<Self, NodeError> {
         let top = node_prefix(path)?;
         let watermark = context.store.watermark_below(&top).await?;
-        let reader = Self { top, watermark, ..Self::new(context, path) };
-        Ok(match reader.near && reader.distant {
-            true => Self { scans: reader.scans.with_versions(), ..reader },
-            false => reader,
-        })
+        Ok(Self { top, watermark, ..Self::new(context, path) })
     }
 
     /// Prepares a walk of the root of several stores that leaves out those that fail.
@@ -159,7 +156,7 @@ impl<'a> SnapshotReader<'a> {
             for key in keys {
                 values.push(match snapshot.meta(key).await? {
                     None => None,
-                    Some(info) if is_too_large(&info) => {
+                    Some(info) if is_too_large(info.size) => {
                         let size = usize::try_from(info.size).unwrap_or(usize::MAX);
                         Some((info.version, Err(DocumentError::TooLarge { size })))
                     }
@@ -221,7 +218,7 @@ impl<'a> SnapshotReader<'a> {
             let receive = batch.iter().zip(opened).map(|(key, value)| async move {
                 let Some(value) = value else { return Ok(None) };
                 let (version, size) = value.version_and_size();
-                if size > MAX_DOCUMENT_SIZE as u64 {
+                if is_too_large(size) {
                     let size = usize::try_from(size).unwrap_or(usize::MAX);
                     return Ok(Some((version, Err(DocumentError::TooLarge { size }))));
                 }
@@ -253,7 +250,7 @@ impl<'a> SnapshotReader<'a> {
         let (mut pending, mut largest) = (0_u64, 0_u64);
         for (key, info) in found {
             self.versions_read.push((key.clone(), info.map(|(version, _)| version)));
-            let size = info.map(|(_, size)| size).filter(|size| *size <= MAX_DOCUMENT_SIZE as u64).unwrap_or(0);
+            let size = info.map(|(_, size)| size).filter(|size| !is_too_large(*size)).unwrap_or(0);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
             pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
             largest = largest.max(size);
@@ -424,8 +421,8 @@ impl<'a> SnapshotReader<'a> {
     }
 }
 
-fn is_too_large(meta: &ValueMeta) -> bool {
-    meta.size > MAX_DOCUMENT_SIZE as u64
+fn is_too_large(size: u64) -> bool {
+    size > MAX_DOCUMENT_SIZE as u64
 }
 
 /// The size of documents in bytes.
