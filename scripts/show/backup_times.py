@@ -34,7 +34,7 @@ def request(method, path, body=None):
 
 def serve(store):
     started = time.time()
-    server = subprocess.Popen([ZARRD, "serve", "--store", store, "--listen", f"127.0.0.1:{PORT}"], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([ZARRD, "serve", "--store", store, "--listen", f"127.0.0.1:{PORT}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     atexit.register(server.kill)
     while True:
         try:

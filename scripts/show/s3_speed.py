@@ -7,6 +7,7 @@ per request. Garage is measured if the search path or target/tools has it.
 """
 
 import base64
+import concurrent.futures
 import datetime
 import hashlib
 import hmac
@@ -19,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -328,17 +330,20 @@ def garage(scratch, zarrd):
 
 
 def parts(scratch, zarrd):
-    """An upload of 4 GiB in parts of 64 MiB, and one in a single request."""
-    size, part = 4 << 30, 64 * MIB
+    """An upload of 4 GiB in parts of 64 MiB, four at a time as clients send them, and one in a single request."""
+    size, part, connections = 4 << 30, 64 * MIB, 4
     value = os.urandom(part)
 
     def plain():
         put(S3, "/lab/plain", (value for _ in range(size // part)), {"content-length": str(size)})
 
     def in_parts():
-        client = http.client.HTTPConnection("127.0.0.1", S3, timeout=600)
+        clients = threading.local()
 
         def call(method, target, body=None):
+            if not hasattr(clients, "client"):
+                clients.client = http.client.HTTPConnection("127.0.0.1", S3, timeout=600)
+            client = clients.client
             client.request(method, target, body)
             response = client.getresponse()
             content = response.read()
@@ -346,7 +351,12 @@ def parts(scratch, zarrd):
             return response, content.decode()
 
         upload = re.search("<UploadId>(.*?)</UploadId>", call("POST", "/lab/parts?uploads")[1])[1]
-        tags = [call("PUT", f"/lab/parts?partNumber={number + 1}&uploadId={upload}", value)[0].headers["etag"] for number in range(size // part)]
+
+        def send(number):
+            return call("PUT", f"/lab/parts?partNumber={number + 1}&uploadId={upload}", value)[0].headers["etag"]
+
+        with concurrent.futures.ThreadPoolExecutor(connections) as pool:
+            tags = list(pool.map(send, range(size // part)))
         listed = "".join(f"<Part><PartNumber>{number + 1}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(tags))
         call("POST", f"/lab/parts?uploadId={upload}", f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>")
 
@@ -363,7 +373,7 @@ def parts(scratch, zarrd):
         rates.append((4096 / seconds["parts"], 4096 / seconds["plain"]))
     ours, theirs = (statistics.median(rate[at] for rate in rates) for at in (0, 1))
     ratio = statistics.median(ratios)
-    row("4 GiB in parts of 64 MiB: rate of that of one PUT", f"{ratio:.2f} ({ours:.0f} of {theirs:.0f} MiB/s)", "≥ 0.9", ratio >= 0.9)
+    row("4 GiB in parts of 64 MiB, four at a time: rate of that of one PUT", f"{ratio:.2f} ({ours:.0f} of {theirs:.0f} MiB/s)", "≥ 0.9", ratio >= 0.9)
     peak = zarrd.peak_mib()
     row("peak memory of the server meanwhile, MiB", peak, "≤ 150", peak <= 150)
 
@@ -401,7 +411,7 @@ def listings(_, zarrd):
 
     def of_store(content):
         page = json.loads(content)
-        return page.get("next"), len(page["keys"])
+        return page.get("cursor"), len(page["keys"])
 
     contestants = {
         "/store": lambda: pages(HTTP, "/store/lab/a/?list=keys&limit=1000", "/store/lab/a/?list=keys&limit=1000&cursor=", of_store),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
 from typing import Any
 
@@ -50,6 +51,20 @@ def test_create_write_and_read(group: zarrd.Group) -> None:
     array.resize(2, 6)
     assert zarr.open_array(array.url, mode="r").shape == (2, 6)
     assert pickle.loads(pickle.dumps(array))[1, 2] == 2
+
+
+def test_documents_of_two_dialects_in_a_folder_are_resized_piecewise(tmp_path: pathlib.Path) -> None:
+    for version, encoding in ((2, None), (3, {"name": "v2", "separator": "."})):
+        form: dict[str, Any] = {"zarr_format": version, "chunk_key_encoding": encoding, "compressors": None}
+        zarr.create_array(tmp_path / "a", shape=(8,), chunks=(4,), dtype="u1", **form)
+    with zarrd.Server(f"dir:{tmp_path}?writes=yes") as server:
+        array = zarrd.connect(server.url)["a"]
+        with pytest.raises(zarrd.ZarrdError, match="piecewise"):
+            array.resize(6)
+        array.resize(6, piecewise=True)
+        assert array.shape == (6,)
+    for version in (2, 3):
+        assert zarr.open_array(tmp_path / "a", mode="r", zarr_format=version).shape == (6,)
 
 
 def test_groups(group: zarrd.Group) -> None:

@@ -82,6 +82,16 @@ impl BufferPool {
         }
     }
 
+    /// An empty buffer with a capacity of at least `len` bytes.
+    pub(crate) fn take_empty(&self, len: usize) -> Vec<u8> {
+        let Some(mut buffer) = self.free.lock().take(len) else {
+            // The compiler must not ask for zeros if the buffer is filled with them.
+            return std::hint::black_box(Vec::with_capacity(len));
+        };
+        buffer.clear();
+        buffer
+    }
+
     /// Returns a buffer to the pool, or frees it if it is small, or if there are enough.
     pub(crate) fn recycle(self: &Arc<Self>, buffer: Vec<u8>) {
         let size = buffer.capacity();
@@ -97,6 +107,14 @@ impl BufferPool {
         drop(free);
         if !decays {
             runtime.spawn(Decay(Arc::downgrade(self)).run());
+        }
+    }
+
+    /// The bytes of a buffer, which returns to the pool after their last use unless it is small.
+    pub(crate) fn freeze(self: &Arc<Self>, buffer: Vec<u8>) -> Bytes {
+        match buffer.capacity() {
+            ..MIN_POOLED => buffer.into(),
+            _ => self.into_bytes(buffer, ()),
         }
     }
 

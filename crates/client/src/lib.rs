@@ -174,7 +174,7 @@ pub use zarrd_meta::{
 };
 pub use zarrd_operations::{
     AppendReport, BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget,
-    LossPolicy, NodeInfo, NodeRejection, WriteReport,
+    LossPolicy, NodeInfo, NodeRejection, PatchMode, WriteReport,
 };
 pub use zarrd_store::{
     ByteRange, ByteRangeError, ByteStream, Cursor, DirPage, Entry, GetResult, Key, KeyCount, KeyError, KeyPage,

@@ -67,7 +67,7 @@ enum Progress {
 impl Upload {
     /// Buffers the beginning of the content: all of it if it is small or consists of one buffer.
     pub(crate) async fn new(content: Payload, deadline: Deadline) -> Result<Self, SendError> {
-        let Payload { size: announced, mut stream, attributes: _ } = content;
+        let Payload { size: announced, mut stream, .. } = content;
         let (mut buffers, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
         while buffers.len() < 2 || received <= REPLAY_BYTES_LIMIT {
             let next = deadline.wait_for_caller(stream.try_next()).await.map_err(RequestError::from)?;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::Semaphore;
 use zarrd_store::{CursorSigner, Key, StoreError, ValueMeta, VersionHash};
 
@@ -25,6 +26,12 @@ const MAX_BLOCKING: usize = 64;
 /// The memory for the beginnings of values that are read before their stream is polled, in KiB.
 const PREFETCH_KIB: usize = 64 << 10;
 
+/// The maximum number of values that are received and not set: each has a temporary file, which a killed server leaves.
+const MAX_RECEIVED: u64 = 512;
+
+/// The part of all file descriptors of which each value that is received has one. It needs two.
+const FILES_PER_RECEIVED: u64 = 16;
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) root: Root,
@@ -43,6 +50,8 @@ pub(crate) struct Inner {
     versions: Versions,
     quiet: Quiet,
     blocking: Arc<Semaphore>,
+    /// One permit for each value that is received and not set.
+    pub(crate) received: Arc<Semaphore>,
 }
 
 impl Inner {
@@ -62,6 +71,7 @@ impl Inner {
             versions: Versions::new(hash),
             quiet: Quiet::default(),
             blocking: Arc::new(Semaphore::new(MAX_BLOCKING)),
+            received: Arc::new(Semaphore::new(max_received())),
         }
     }
 
@@ -114,4 +124,10 @@ impl Inner {
     pub(crate) fn writer(&self) -> Result<&Writer, StoreError> {
         self.writer.as_ref().ok_or(StoreError::Unsupported { what: "changes" })
     }
+}
+
+/// The maximum number of values that are received and not set.
+fn max_received() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(MAX_RECEIVED.min(files / FILES_PER_RECEIVED)).unwrap_or(usize::MAX)
 }

@@ -1,10 +1,12 @@
 //! The store trait of changes.
 
 use async_trait::async_trait;
-use zarrd_store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
+use zarrd_store::{
+    Key, KeyCount, Payload, Precondition, Prefix, PutResult, ReceivingStore, Reception, StoreError, WriteableStore,
+};
 
 use crate::{
-    change::{check_writable, erase, erase_prefix, set},
+    change::{check_writable, erase, erase_prefix, receive, set},
     store::DirStore,
 };
 
@@ -24,7 +26,19 @@ impl WriteableStore for DirStore {
         erase_prefix(&self.inner, prefix).await
     }
 
+    fn receiving(&self) -> Option<&dyn ReceivingStore> {
+        Some(self)
+    }
+
     async fn check_writable(&self) -> Result<(), StoreError> {
         self.inner.run(check_writable).await
+    }
+}
+
+/// Receives values in temporary files in the directories of their keys, a few hundred at a time.
+#[async_trait]
+impl ReceivingStore for DirStore {
+    async fn receive(&self, key: &Key, payload: Payload) -> Result<Reception, StoreError> {
+        receive(&self.inner, key, payload).await
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zarrd_store::{BoxError, StoreError};
+use zarrd_store::{BoxError, Key, StoreError};
 
 use crate::{
     IndexKind,
@@ -219,10 +219,19 @@ pub enum ValueCorruption {
 #[error("the index of the store failed")]
 pub(crate) struct IndexFailure(#[source] pub(crate) IndexError);
 
-/// True if the error says that a value file does not exist.
+/// The error of a value whose file does not exist, by its path in the directory of values.
+pub(crate) fn missing_file(key: &Key, path: &str) -> StoreError {
+    StoreError::corrupt(key.clone(), ValueCorruption::MissingFile { file: format!("values/{path}") })
+}
+
+/// True if the error says that a value file does not exist, or that the directory of a joined value is being removed.
 pub(crate) fn is_missing_file(error: &StoreError) -> bool {
     let StoreError::Corrupt { cause, .. } = error else { return false };
-    matches!(cause.downcast_ref(), Some(ValueCorruption::MissingFile { .. }))
+    match cause.downcast_ref() {
+        Some(ValueCorruption::MissingFile { .. }) => true,
+        Some(ValueCorruption::Unreadable { source, .. }) => source.kind() == std::io::ErrorKind::IsADirectory,
+        _ => false,
+    }
 }
 
 impl OpenError {

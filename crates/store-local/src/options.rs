@@ -34,6 +34,9 @@ pub struct Options {
     /// The maximum size of replaced and erased values that are retained for snapshots of prefixes, in bytes. Beyond it,
     /// the oldest one ends. `None` is a tenth of the file system.
     pub max_snapshot_bytes: Option<u64>,
+    /// The size from which the value of an upload is made of the files of its parts, in bytes. Copying less than the default,
+    /// 16 MiB, takes some 30 ms, and a value in one file is read faster ever after.
+    pub min_joined_bytes: u64,
     /// The interval between the starts of scrubs, while the store is open for writing; `None` for none.
     pub scrub: Option<Duration>,
     /// Faults for tests.
@@ -89,6 +92,7 @@ impl Default for Options {
             index_segment_bytes: None,
             max_pinned_bytes: None,
             max_snapshot_bytes: None,
+            min_joined_bytes: 16 << 20,
             scrub: None,
             #[cfg(debug_assertions)]
             sync_fault: crate::SyncFault::default(),

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     paths::Paths,
     record::{FileId, directory_name},
-    values::Directory,
+    values::{Directory, joined, remove_value},
 };
 
 /// The time that orphaned files stay while the store is open. A clock may be wrong for longer than that, and orphans
@@ -70,21 +70,23 @@ impl Orphans {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             entries => entries?,
         };
-        let (mut removed, mut kept) = (0_u64, 0_u64);
+        let (mut removed, mut left) = (0_u64, 0_u64);
         for entry in entries {
             let entry = entry?;
             if entry.file_name().to_str().and_then(FileId::from_name).is_none() {
                 continue;
             }
             let metadata = entry.metadata()?;
-            if metadata.is_file() && files == ListedFiles::Remove {
-                fs::remove_file(entry.path())?;
-                removed = removed.saturating_add(metadata.len());
+            let joined = if metadata.is_dir() { joined::size(&entry.path())? } else { None };
+            let bytes = joined.unwrap_or(metadata.len());
+            if files == ListedFiles::Remove && (metadata.is_file() || joined.is_some()) {
+                remove_value(&entry.path())?;
+                removed = removed.saturating_add(bytes);
             } else {
-                kept = kept.saturating_add(metadata.len());
+                left = left.saturating_add(bytes);
             }
         }
-        self.bytes.store(kept, Ordering::Relaxed);
+        self.bytes.store(left, Ordering::Relaxed);
         Ok(removed)
     }
 

@@ -17,10 +17,11 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use zarrd_executor::{Cost, Work};
 use zarrd_store::{
-    Batch, BatchStore, ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent,
-    Key, KeyCount, KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix,
-    PrefixSnapshot, PutResult, ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged,
-    StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
+    Attributes, Batch, BatchStore, ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult,
+    Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload,
+    Precondition, Prefix, PrefixSnapshot, PutResult, ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot,
+    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, WaitTimes, Watermark, WriteableStore,
+    count_keys, stage_copy_of_parts, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
@@ -121,9 +122,9 @@ impl LocalStore {
             let inner = Arc::clone(&self.0);
             run_blocking(move || inner.check_space(MAX_INTENT_LEN as u64)).await?;
         }
-        if self.0.format.lacks(&changes) {
+        if let Some(format) = self.0.format.lacking(&changes) {
             let inner = Arc::clone(&self.0);
-            run_blocking(move || inner.raise_format()).await?;
+            run_blocking(move || inner.raise_format(format)).await?;
         }
         if !is_bulk(&changes) {
             return self
@@ -218,8 +219,14 @@ impl BatchStore for LocalStore {
     async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         let attributes = content.attributes.clone();
         let value = stage::stage(&self.0, key, content).await?;
-        let (size, open_id) = (value.size(), self.0.open_id());
-        Ok(Staged::new(key.clone(), size, attributes, LocalStaged { open_id, value: Arc::new(value) }))
+        Ok(self.staged_value(key, attributes, value))
+    }
+
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError> {
+        match stage::stage_joined(&self.0, key, parts).await? {
+            Some(value) => Ok(self.staged_value(key, Attributes::NONE, value)),
+            None => stage_copy_of_parts(self, key, parts).await,
+        }
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
@@ -321,6 +328,11 @@ impl LocalStore {
     /// True if a snapshot of so many keys looks them up on the caller's thread.
     fn looks_up_at_once(&self, keys: Option<usize>) -> bool {
         keys.is_some_and(|keys| Cost::of(Work::Lookups, keys as u64).is_at_once()) && !self.0.views.is_changing()
+    }
+
+    fn staged_value(&self, key: &Key, attributes: Attributes, value: StagedValue) -> Staged {
+        let (size, open_id) = (value.size(), self.0.open_id());
+        Staged::new(key.clone(), size, attributes, LocalStaged { open_id, value: Arc::new(value) })
     }
 
     /// The value that this instance of the store staged.

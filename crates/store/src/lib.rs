@@ -69,6 +69,7 @@ mod page;
 mod pieces;
 mod random;
 mod range;
+mod received;
 mod recheck;
 mod retry;
 mod scan;
@@ -113,12 +114,13 @@ pub use page::{
 };
 pub use pieces::{PIECE_LEN, PieceCache, PieceCacheStatus, PieceId, PieceStore, Pieces, StoreId, StorePieces};
 pub use range::{ByteRange, ByteRangeError};
+pub use received::{ReceivingStore, Reception};
 pub use recheck::{Recheck, RecheckError};
 pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
 pub use scan::{Fold, Scan, ScanPage, Scanned};
 pub use scrub::{ScrubFinding, ScrubStatus};
 pub use served::ServedStore;
-pub use stage::{put_or_stage, stage_put};
+pub use stage::{put_or_stage, stage_copy_of_parts, stage_put};
 pub use store_url::{OpenOptions, StoreKind, StoreUrl, UrlOptionError, UrlOptions, url_options};
 pub use traits::{
     BatchStore, DiskSpace, KeySource, ListableStore, Prefetch, PrefixSnapshot, ReadableStore, Snapshot, SnapshotStore,
@@ -129,7 +131,7 @@ pub use uploads::{
     COMPLETION_MEMORY, Completion, MAX_UPLOAD_NOTE_LEN, NewUpload, Part, PartPage, StagedPart, UPLOAD_RETENTION,
     Upload, UploadId, UploadIdError, UploadPage, UploadState, UploadStore, UploadsAfter, UploadsError,
 };
-pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
+pub use value::{ByteStream, GetResult, Payload, PutResult, ReceivedValue, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use version_hash::VersionHash;
 pub use waits::{Wait, WaitTimes, WaitTotals};

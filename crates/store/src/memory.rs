@@ -34,7 +34,7 @@ use crate::{
     Entry, GetResult, Guarantees, Intent, IntentError, IntentFilter, IntentId, Key, KeyCount, KeyPage, ListableStore,
     ListingKind, MAX_INTENTS, PageRequest, Payload, Precondition, Prefetch, Prefix, PrefixSnapshot, PutResult,
     ReadableStore, RunId, Scan, ScanPage, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
-    Watermark, WriteableStore, random::random,
+    Version, Watermark, WriteableStore, random::random, stage_copy_of_parts,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -202,6 +202,10 @@ impl BatchStore for MemoryStore {
         let staged = self.receive(key, payload).await?;
         let (size, attributes) = (staged.value.bytes.len() as u64, staged.value.attributes.clone());
         Ok(Staged::new(key.clone(), size, attributes, staged))
+    }
+
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError> {
+        stage_copy_of_parts(self, key, parts).await
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use crate::{
     ByteRange, DirPage, GetResult, Key, KeyCount, KeyPage, ListableStore, MetadataCache, PageRequest, Payload,
-    Precondition, Prefix, PutResult, ReadableStore, Scan, ScanPage, StoreError, ValueMeta, Version, WriteableStore,
+    Precondition, Prefix, PutResult, ReadableStore, ReceivingStore, Scan, ScanPage, StoreError, ValueMeta, Version,
+    WriteableStore,
 };
 
 #[async_trait]
@@ -64,6 +65,10 @@ impl<S: WriteableStore + ?Sized> WriteableStore for Arc<S> {
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         (**self).erase_prefix(prefix).await
+    }
+
+    fn receiving(&self) -> Option<&dyn ReceivingStore> {
+        (**self).receiving()
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use crate::{
     Batch, ByteRange, ByteStream, CachedMeta, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key,
     KeyCount, KeyPage, MAX_PAGE_ENTRIES, MetadataCache, PageRequest, Payload, Precondition, Prefix, PutResult, Reads,
-    RunId, Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, ValuePage, Version, WaitTimes,
-    Watermark,
+    ReceivingStore, RunId, Scan, ScanPage, Scanned, ScrubStatus, Staged, StoreError, ValueMeta, ValuePage, Version,
+    WaitTimes, Watermark,
 };
 
 /// The number of concurrent requests for the metadata of the keys of a snapshot.
@@ -96,6 +96,11 @@ pub trait WriteableStore: Send + Sync {
     /// Erases all keys below `prefix` in one commit, however many exist, and returns their number as [`KeyCount`]
     /// defines it. Durable on return.
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError>;
+
+    /// The means to receive values that are set later. None by default.
+    fn receiving(&self) -> Option<&dyn ReceivingStore> {
+        None
+    }
 
     /// Succeeds if the store accepts sets at the moment. Fails with [`StoreError::ReadOnly`],
     /// [`StoreError::OutOfSpace`], [`StoreError::Closed`], or the error of reaching a remote store.
@@ -258,6 +263,13 @@ pub trait BatchStore: SnapshotStore + WriteableStore {
     /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is
     /// committed.
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError>;
+
+    /// Stages the values of other keys, one after the other, as one value without attributes. The keys may be changed or erased
+    /// afterwards. A store that has no way to do so without [copies their bytes](crate::stage_copy_of_parts).
+    ///
+    /// Fails with [`StoreError::PreconditionFailed`] for the first key whose value has another version, or which has none, and
+    /// like [`WriteableStore::set`].
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError>;
 
     /// Returns the bytes of a staged value, or a range of them, checked like those of visible values. A range that
     /// contains no byte of the value yields an empty stream.

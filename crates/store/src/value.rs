@@ -41,6 +41,18 @@ pub struct Payload {
     pub stream: ByteStream,
     /// The attributes that the value gets; none by default.
     pub attributes: Attributes,
+    /// The same bytes where the store that is written has [received](crate::ReceivingStore) them; none by default.
+    pub received: Option<Arc<dyn ReceivedValue>>,
+}
+
+/// A value that a store has received. It can be set once, to the key that it was received for; a set that fails leaves it as it
+/// was, unless the outcome is unknown.
+pub trait ReceivedValue: Any + fmt::Debug + Send + Sync {
+    /// The number of bytes.
+    fn size(&self) -> u64;
+
+    /// The bytes of a range. The stream fails with [`StoreError::InvalidStaged`] once the value was set.
+    fn read(self: Arc<Self>, range: Range<u64>) -> ByteStream;
 }
 
 /// A value that is stored but not visible. Dropping its last clone discards it.
@@ -60,7 +72,7 @@ impl GetResult {
     pub fn into_payload(self) -> Payload {
         let Self { meta, range, stream } = self;
         let size = range.end.saturating_sub(range.start);
-        Payload { size: Some(size), stream, attributes: meta.attributes }
+        Payload { attributes: meta.attributes, ..Payload::sized(size, stream) }
     }
 
     /// Reads the whole stream into memory: `range.end - range.start` bytes.
@@ -74,18 +86,23 @@ impl Payload {
     /// A payload that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        let size = Some(bytes.len() as u64);
-        Self { size, stream: stream::once(async move { Ok(bytes) }).boxed(), attributes: Attributes::NONE }
+        Self::sized(bytes.len() as u64, stream::once(async move { Ok(bytes) }))
     }
 
     /// A payload of unknown length.
     pub fn from_stream(stream: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static) -> Self {
-        Self { size: None, stream: stream.boxed(), attributes: Attributes::NONE }
+        Self { size: None, stream: stream.boxed(), attributes: Attributes::NONE, received: None }
     }
 
     /// A payload of this length.
     pub fn sized(size: u64, stream: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static) -> Self {
         Self { size: Some(size), ..Self::from_stream(stream) }
+    }
+
+    /// A value that the store has received for the key that is set.
+    pub fn of_received(value: Arc<dyn ReceivedValue>) -> Self {
+        let size = value.size();
+        Self { received: Some(Arc::clone(&value)), ..Self::sized(size, value.read(0..size)) }
     }
 
     /// The same payload with these attributes.

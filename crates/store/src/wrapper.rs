@@ -8,7 +8,7 @@ use crate::{
     Batch, BatchStore, ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent,
     Key, KeyCount, KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PrefixSnapshot, PutResult,
     ReadableStore, RunId, Scan, ScanPage, ScrubStatus, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore,
-    ValueMeta, WaitTimes, Watermark, WriteableStore,
+    ValueMeta, Version, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -116,6 +116,11 @@ pub trait StoreWrapper: Send + Sync {
     /// Implements [`BatchStore::stage`].
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.inner().stage(key, payload).await
+    }
+
+    /// Implements [`BatchStore::stage_joined`].
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError> {
+        self.inner().stage_joined(key, parts).await
     }
 
     /// Implements [`BatchStore::read_staged`].
@@ -324,6 +329,11 @@ impl<W: StoreWrapper> BatchStore for W {
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.before(Operation::Stage(key)).await?;
         StoreWrapper::stage(self, key, payload).await
+    }
+
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError> {
+        self.before(Operation::Stage(key)).await?;
+        StoreWrapper::stage_joined(self, key, parts).await
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {

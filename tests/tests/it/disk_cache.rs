@@ -6,9 +6,12 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::header::{ETAG, LAST_MODIFIED, RANGE};
 use zarrd_tests::{
+    bucket::{ACCESS_KEY, BucketServer},
     distant_bucket::DistantBucket,
+    python::python_with_clients,
     server::{Launch, Server},
     shim::shim,
+    site::Site,
 };
 
 /// The number of chunks of the array, and the bytes of each: more than a piece.
@@ -32,14 +35,27 @@ fn objects(elements: &[u8]) -> BTreeMap<String, Bytes> {
     chunks.chain([("a/zarr.json".to_owned(), document.into())]).collect()
 }
 
+/// Writes the array to files.
+fn write_files(dir: &Path, elements: &[u8]) {
+    for (key, bytes) in objects(elements) {
+        let path = dir.join(key);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
 fn argument(dir: &Path, size: &str) -> OsString {
     format!("--disk-cache={}:{size}", dir.display()).into()
 }
 
+/// The same launch with a disk cache, and without caches of elements.
+fn cached(launch: Launch, dir: &Path) -> Launch {
+    launch.arg("--chunk-cache=0").arg("--result-cache=0").arg(argument(dir, "256MiB"))
+}
+
 /// A launch without caches of elements.
 fn launch(bucket: &DistantBucket, store: &str, dir: &Path) -> Launch {
-    let launch = Launch::of(store).arg("--chunk-cache=0").arg("--result-cache=0").arg(argument(dir, "256MiB"));
-    bucket.s3().environment().into_iter().fold(launch, |launch, (name, value)| launch.env(name, value))
+    cached(bucket.s3().launch(store), dir)
 }
 
 /// The value of a metric of the disk cache.
@@ -91,6 +107,41 @@ async fn a_second_pass_over_a_bucket_reads_no_bytes_of_it_even_after_kill_9() {
             if run == 2 { server.stop() } else { server.kill() }
         }
     }
+}
+
+/// Reads the array twice from a store that is cached in a new directory, and again after the server was killed.
+async fn assert_second_pass_is_cached(store: Launch, elements: &[u8]) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = cached(store, &dir.path().join("cache"));
+    let pieces = 2 * CHUNKS as u64;
+    for misses in [pieces, 0] {
+        let server = store.start();
+        for pass in 0..2 {
+            let (status, body) = server.answer("/array/a?format=raw").await;
+            assert!(status.is_success() && body == elements, "{misses} {pass}: {status}");
+            assert_eq!(metric(&server, "misses_total").await, misses, "pass {pass}");
+            written(&server, misses).await;
+        }
+        assert_eq!(metric(&server, "hits_total").await, 2 * pieces - misses);
+        server.kill();
+    }
+}
+
+#[tokio::test]
+async fn a_second_pass_over_azure_reads_no_bytes_of_it() {
+    let Some(python) = python_with_clients() else { return };
+    let (elements, dir) = (elements(), tempfile::tempdir().unwrap());
+    write_files(dir.path(), &elements);
+    let Some(azurite) = BucketServer::azurite(&python, dir.path()) else { return };
+    assert_second_pass_is_cached(azurite.launch("az://bucket?recheck=1h", ACCESS_KEY), &elements).await;
+}
+
+#[tokio::test]
+async fn a_second_pass_over_a_web_server_reads_no_bytes_of_it() {
+    let (elements, dir) = (elements(), tempfile::tempdir().unwrap());
+    write_files(dir.path(), &elements);
+    let Some(site) = Site::start(dir.path()) else { return };
+    assert_second_pass_is_cached(Launch::of(site.url("/?recheck=1h")), &elements).await;
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ mod inside_documents;
 mod interrupted_conversion;
 mod interrupted_copy;
 mod interrupted_transfer;
+mod interrupted_uploads;
 mod keepers;
 mod kill_moments;
 mod labels;

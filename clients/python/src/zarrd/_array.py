@@ -76,8 +76,8 @@ class _Node:
         """Reads the document again, after another program may have changed it."""
         self._document = run(_elements.node(self._connection, self.path, depth=0))[0]
 
-    def _patch(self, change: Mapping[str, Any]) -> None:
-        self._document = run(_elements.patch(self._connection, self.path, change))
+    def _patch(self, change: Mapping[str, Any], *, piecewise: bool = False) -> None:
+        self._document = run(_elements.patch(self._connection, self.path, change, piecewise=piecewise))
 
     @property
     def name(self) -> str:
@@ -318,9 +318,13 @@ class Array(_Node, Reductions):
             raise ValueError(f"/{self.path} has {self.ndim} dimensions, so there is no dimension {axis}")
         return axis % self.ndim
 
-    def resize(self, *shape: int) -> None:
-        """Changes the shape in one commit. Chunks outside of a smaller shape are erased with it."""
-        self._patch({"shape": [int(each) for each in shape]})
+    def resize(self, *shape: int, piecewise: bool = False) -> None:
+        """Changes the shape in one commit. Chunks outside of a smaller shape are erased with it.
+
+        A folder or bucket is written key by key. There an array that has documents of both v2 and v3 needs
+        `piecewise=True`: they are changed one after the other, and a change that was cut is completed by repeating it.
+        """
+        self._patch({"shape": [int(each) for each in shape]}, piecewise=piecewise)
 
     def to_xarray(self) -> Any:
         """The array as an `xarray.DataArray` with coordinates and attributes, decoded."""

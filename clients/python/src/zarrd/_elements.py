@@ -249,11 +249,12 @@ async def declare(connection: Connection, path: str, document: Mapping[str, Any]
     return created
 
 
-async def patch(connection: Connection, path: str, change: Mapping[str, Any]) -> dict[str, Any]:
+async def patch(connection: Connection, path: str, change: Mapping[str, Any], **parameters: Any) -> dict[str, Any]:
     """Changes attributes, shape or dimension names in one commit; returns the new document."""
     url = connection.address.url("node", path)
     headers = {"Content-Type": "application/merge-patch+json"}
-    response = await connection.send("PATCH", url, headers=headers, body=json.dumps(change).encode())
+    body = json.dumps(change).encode()
+    response = await connection.send("PATCH", url, query=query(parameters), headers=headers, body=body)
     changed: dict[str, Any] = response.json()
     return changed
 

@@ -13,7 +13,7 @@ use super::{
     gather::Patch,
     layout::{ChunkPart, ChunkedRegion, Coverage},
     memory::{BATCH, MinMemory, RESERVATION_STEP},
-    read_modify_write::{RewriteError, RewriteLimits, StoredContent, Undecodable, rewrite},
+    read_modify_write::{RewriteContext, RewriteError, StoredContent, Undecodable, rewrite},
     repeated::{self, Filling, RepeatedChunks},
 };
 use crate::{
@@ -298,21 +298,22 @@ impl WriteContext {
                 (content, Some(versions), key, undecodable)
             }
         };
-        let bounds = RewriteLimits {
+        let context = RewriteContext {
             budget: self.context.options.slab_memory / 2,
             memory: self.context.options.max_chunk_memory(),
             undecodable,
+            buffers: &self.context.buffers,
         };
         let was_stored = read.iter().flatten().any(Option::is_some);
         let empty = if was_stored { self.emptied } else { self.empty };
-        let rewritten = rewrite(&chain, before, work.patches, empty, bounds);
+        let rewritten = rewrite(&chain, before, work.patches, empty, context);
         let bytes = rewritten.map_err(|error| match error {
             RewriteError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() }.into(),
             RewriteError::TooLarge { size } => {
-                let limit = bounds.memory;
+                let limit = context.memory;
                 ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit }.into()
             }
-            RewriteError::OverBudget => ArrayError::OverBudget { budget: bounds.budget }.into(),
+            RewriteError::OverBudget => ArrayError::OverBudget { budget: context.budget }.into(),
             RewriteError::Decode(source) => undecodable_chunk(key, source).into(),
             RewriteError::Encode(source) => WriteError::Encode { key, source },
         })?;

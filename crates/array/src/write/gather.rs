@@ -1,19 +1,36 @@
 //! Gathering: from received elements to chunks.
 
-use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+
+use bytes::Bytes;
 use zarrd_codec::{ChunkRepresentation, Elements, VariableBuilder, VariableElements, filled};
 
-use super::layout::elements;
-use crate::grid::{
-    dimension::DimIndexer,
-    strided::{StridedCopies, StridedCopy, Strides},
+use super::{
+    layout::elements,
+    segments::{InternalError, Segments},
+};
+use crate::{
+    buffer_pool::BufferPool,
+    grid::{
+        dimension::DimIndexer,
+        strided::{StridedCopies, StridedCopy, Strides},
+    },
 };
 
 /// Received elements, with the strides of their positions.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceElements {
-    elements: Elements,
+    elements: ReceivedElements,
     strides: Strides,
+}
+
+/// Received elements.
+#[derive(Clone, Debug)]
+enum ReceivedElements {
+    /// Elements of a fixed size.
+    Fixed(Segments),
+    /// Elements of variable length.
+    Variable(VariableElements),
 }
 
 /// A part of a chunk's elements: their indices, and their positions in a source. There are indices for each dimension,
@@ -35,24 +52,34 @@ pub(crate) enum ChunkBase {
     Stored(Elements),
 }
 
-/// A position outside of the elements: a bug in this crate, detected before anything is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InternalError;
-
 impl SourceElements {
     /// Elements of this shape in C order.
     pub(crate) fn new(elements: Elements, shape: &[u64]) -> Self {
-        Self { elements, strides: Strides::of(shape) }
+        Self { elements: elements.into(), strides: Strides::of(shape) }
+    }
+
+    /// Elements of a fixed size and this shape in C order.
+    pub(crate) fn received(bytes: Segments, shape: &[u64]) -> Self {
+        Self { elements: ReceivedElements::Fixed(bytes), strides: Strides::of(shape) }
     }
 
     /// One element for every position along `rank` dimensions.
     pub(crate) fn scalar(element: Elements, rank: usize) -> Self {
-        Self { elements: element, strides: Strides::broadcast(rank) }
+        Self { elements: element.into(), strides: Strides::broadcast(rank) }
     }
 
     /// True if one element stands for every position.
     pub(crate) fn is_scalar(&self) -> bool {
         self.strides.is_broadcast()
+    }
+}
+
+impl From<Elements> for ReceivedElements {
+    fn from(elements: Elements) -> Self {
+        match elements {
+            Elements::Fixed(bytes) => Self::Fixed(bytes.into()),
+            Elements::Variable(elements) => Self::Variable(elements),
+        }
     }
 }
 
@@ -79,7 +106,7 @@ impl Patch {
 pub(crate) fn gather(window: &SourceElements, selection: &[DimIndexer], size: usize) -> Result<Vec<u8>, InternalError> {
     let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
     let numbered: Vec<DimIndexer> = selection.iter().map(numbered).collect();
-    let Elements::Fixed(from) = &window.elements else { return Err(InternalError) };
+    let ReceivedElements::Fixed(from) = &window.elements else { return Err(InternalError) };
     let mut out = filled(0, index(elements(selection))?.checked_mul(size).ok_or(InternalError)?);
     let runs = StridedCopies::new(&numbered, &Strides::of(&shape), &window.strides);
     copy(&mut out, from, &runs, size)?;
@@ -118,6 +145,7 @@ pub(crate) fn assemble(
     chunk: &ChunkRepresentation,
     base: ChunkBase,
     patches: &[Patch],
+    buffers: &Arc<BufferPool>,
 ) -> Result<Elements, InternalError> {
     match chunk.data_type().fixed_size() {
         Some(0) => Ok(Elements::Fixed(Bytes::new())),
@@ -127,13 +155,14 @@ pub(crate) fn assemble(
             {
                 return Ok(Elements::Fixed(elements));
             }
-            let mut cells = fixed_base(chunk, base, size)?;
+            let mut chunk_bytes = fixed_base(chunk, base, size, buffers)?;
             for patch in patches {
-                let Elements::Fixed(from) = &patch.source.elements else { return Err(InternalError) };
+                let ReceivedElements::Fixed(from) = &patch.source.elements else { return Err(InternalError) };
                 let strides = patch.strides(chunk.shape());
-                copy(&mut cells, from, &StridedCopies::new(&patch.selection, &strides, &patch.source.strides), size)?;
+                let runs = StridedCopies::new(&patch.selection, &strides, &patch.source.strides);
+                copy(&mut chunk_bytes, from, &runs, size)?;
             }
-            Ok(Elements::Fixed(cells.freeze()))
+            Ok(Elements::Fixed(buffers.freeze(chunk_bytes)))
         }
         None => {
             let base = match base {
@@ -150,34 +179,41 @@ pub(crate) fn assemble(
 fn as_it_is(chunk: &ChunkRepresentation, patch: &Patch, size: usize) -> Option<Bytes> {
     let run = StridedCopies::new(&patch.selection, &patch.strides(chunk.shape()), &patch.source.strides).single()?;
     let in_order = run.len == 1 || (run.step == 1 && run.out_step == 1);
-    let Elements::Fixed(bytes) = &patch.source.elements else { return None };
+    let ReceivedElements::Fixed(bytes) = &patch.source.elements else { return None };
     if !in_order || run.from != 0 || run.len != chunk.num_elements() {
         return None;
     }
     let start = usize::try_from(run.out).ok()?.checked_mul(size)?;
     let end = usize::try_from(run.len).ok()?.checked_mul(size)?.checked_add(start)?;
-    (end <= bytes.len()).then(|| bytes.slice(start..end))
+    bytes.contiguous(start, end)
 }
 
-fn fixed_base(chunk: &ChunkRepresentation, base: ChunkBase, size: usize) -> Result<BytesMut, InternalError> {
+fn fixed_base(
+    chunk: &ChunkRepresentation,
+    base: ChunkBase,
+    size: usize,
+    buffers: &BufferPool,
+) -> Result<Vec<u8>, InternalError> {
     let len = index(chunk.num_elements())?.checked_mul(size).ok_or(InternalError)?;
     let fill = chunk.fill_value();
     match base {
-        ChunkBase::Stored(Elements::Fixed(bytes)) if bytes.len() == len => Ok(BytesMut::from(bytes)),
+        ChunkBase::Stored(Elements::Fixed(bytes)) if bytes.len() == len => Ok(bytes.into()),
         ChunkBase::Stored(_) => Err(InternalError),
         ChunkBase::Missing if fill.iter().any(|&byte| byte != 0) => {
-            let mut cells = zeros(len);
-            cells.chunks_exact_mut(size).for_each(|cell| {
-                cell.iter_mut().zip(fill).for_each(|(cell, &byte)| *cell = byte);
+            let mut all = zeros(len, buffers);
+            all.chunks_exact_mut(size).for_each(|element| {
+                element.iter_mut().zip(fill).for_each(|(to, &byte)| *to = byte);
             });
-            Ok(cells)
+            Ok(all)
         }
-        ChunkBase::Missing | ChunkBase::Overwritten => Ok(zeros(len)),
+        ChunkBase::Missing | ChunkBase::Overwritten => Ok(zeros(len, buffers)),
     }
 }
 
-fn zeros(len: usize) -> BytesMut {
-    Bytes::from(filled(0, len)).into()
+fn zeros(len: usize, buffers: &BufferPool) -> Vec<u8> {
+    let mut bytes = buffers.take_empty(len);
+    bytes.resize(len, 0);
+    bytes
 }
 
 fn assemble_variable(
@@ -191,7 +227,7 @@ fn assemble_variable(
         None => vec![chunk.fill_value(); index(chunk.num_elements())?],
     };
     for patch in patches {
-        let Elements::Variable(from) = &patch.source.elements else { return Err(InternalError) };
+        let ReceivedElements::Variable(from) = &patch.source.elements else { return Err(InternalError) };
         let strides = patch.strides(chunk.shape());
         StridedCopies::new(&patch.selection, &strides, &patch.source.strides).visit(|run| {
             let StridedCopy { from: mut to, step, mut out, out_step, len } = run;
@@ -209,29 +245,33 @@ fn assemble_variable(
 }
 
 /// Copies elements of a fixed size from their positions to their indices.
-fn copy(to: &mut [u8], from: &[u8], runs: &StridedCopies, size: usize) -> Result<(), InternalError> {
-    match size {
-        0 => Ok(()),
-        1 => runs.visit(|run| copy_run::<1>(to, from, run)),
-        2 => runs.visit(|run| copy_run::<2>(to, from, run)),
-        4 => runs.visit(|run| copy_run::<4>(to, from, run)),
-        8 => runs.visit(|run| copy_run::<8>(to, from, run)),
-        16 => runs.visit(|run| copy_run::<16>(to, from, run)),
-        _ => runs.visit(|run| {
-            let StridedCopy { from: mut at, step, mut out, out_step, len } = run;
-            let cell = |position: u64| {
-                let start = index(position)?.checked_mul(size).ok_or(InternalError)?;
-                Ok(start..start.checked_add(size).ok_or(InternalError)?)
-            };
-            for _ in 0..len {
-                let source = from.get(cell(out)?).ok_or(InternalError)?;
-                to.get_mut(cell(at)?).ok_or(InternalError)?.copy_from_slice(source);
-                at = at.wrapping_add_signed(step);
-                out += out_step;
-            }
-            Ok(())
-        }),
+fn copy(to: &mut [u8], from: &Segments, runs: &StridedCopies, size: usize) -> Result<(), InternalError> {
+    let copy_run = match size {
+        0 => return Ok(()),
+        1 => copy_run::<1>,
+        2 => copy_run::<2>,
+        4 => copy_run::<4>,
+        8 => copy_run::<8>,
+        16 => copy_run::<16>,
+        _ => return runs.visit(|run| from.visit(run, size, |from, run| copy_any_run(to, from, run, size))),
+    };
+    runs.visit(|run| from.visit(run, size, |from, run| copy_run(to, from, run)))
+}
+
+/// One strided [`copy`] of elements of any size.
+fn copy_any_run(to: &mut [u8], from: &[u8], run: StridedCopy, size: usize) -> Result<(), InternalError> {
+    let StridedCopy { from: mut at, step, mut out, out_step, len } = run;
+    let cell = |position: u64| {
+        let start = index(position)?.checked_mul(size).ok_or(InternalError)?;
+        Ok(start..start.checked_add(size).ok_or(InternalError)?)
+    };
+    for _ in 0..len {
+        let source = from.get(cell(out)?).ok_or(InternalError)?;
+        to.get_mut(cell(at)?).ok_or(InternalError)?.copy_from_slice(source);
+        at = at.wrapping_add_signed(step);
+        out += out_step;
     }
+    Ok(())
 }
 
 /// One strided [`copy`], with a size known at compile time.

@@ -23,5 +23,6 @@ pub(crate) mod reader;
 pub(crate) mod receive;
 pub(crate) mod region;
 mod repeated;
+pub(crate) mod segments;
 pub(crate) mod source;
 pub(crate) mod split;

@@ -1,16 +1,18 @@
 //! Read–modify–write of a chunk: of a shard, only the inner chunks that are touched are decoded and encoded.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess, ShardIndex, ShardingCodec};
 use zarrd_meta::grid::ChunkGrid;
 
 use super::{
-    gather::{ChunkBase, InternalError, Patch, assemble},
+    gather::{ChunkBase, Patch, assemble},
     layout::elements,
+    segments::InternalError,
 };
 use crate::{
+    buffer_pool::BufferPool,
     grid::{
         dimension::DimIndexer,
         points::number_within,
@@ -56,15 +58,17 @@ pub(crate) enum Undecodable {
     Missing,
 }
 
-/// The limits of a chunk that can be read, and the treatment of a stored one that cannot.
+/// The limits of a chunk that can be read, the treatment of a stored one that cannot, and the buffers of elements.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RewriteLimits {
+pub(crate) struct RewriteContext<'a> {
     /// The bytes of elements of variable length.
     pub(crate) budget: u64,
     /// The memory for decoding, in bytes.
     pub(crate) memory: u64,
     /// The treatment of a stored chunk that cannot be decoded.
     pub(crate) undecodable: Undecodable,
+    /// The buffers in which the elements of chunks are assembled.
+    pub(crate) buffers: &'a Arc<BufferPool>,
 }
 
 impl From<InternalError> for RewriteError {
@@ -79,7 +83,7 @@ pub(crate) fn rewrite(
     before: StoredContent,
     patches: Vec<Patch>,
     empty: EmptyChunks,
-    bounds: RewriteLimits,
+    context: RewriteContext<'_>,
 ) -> Result<Option<Bytes>, RewriteError> {
     let array = chain.representation();
     let patched = patches.iter().fold(0, |sum: u64, patch| sum.saturating_add(elements(&patch.selection)));
@@ -89,31 +93,31 @@ pub(crate) fn rewrite(
         (chain.partial_access(), &before)
     {
         let before = before.unwrap_or(StoredContent::Nothing);
-        return rewrite_shard((sharding, array.shape()), before, patches, empty, bounds);
+        return rewrite_shard((sharding, array.shape()), before, patches, empty, context);
     }
     let base = match before {
         None => ChunkBase::Overwritten,
         Some(StoredContent::Nothing) => ChunkBase::Missing,
         Some(StoredContent::Decoded(elements)) => ChunkBase::Stored(elements),
-        Some(StoredContent::Encoded(bytes)) => match (chain.decode(bytes, bounds.budget), bounds.undecodable) {
+        Some(StoredContent::Encoded(bytes)) => match (chain.decode(bytes, context.budget), context.undecodable) {
             (Ok(elements), _) => ChunkBase::Stored(elements),
             (Err(_), Undecodable::Missing) => ChunkBase::Missing,
             (Err(error), Undecodable::Error) => return Err(RewriteError::Decode(error)),
         },
     };
-    let elements = assemble(array, base, &patches)?;
+    let elements = assemble(array, base, &patches, context.buffers)?;
     // The source elements are not needed during encoding.
     drop(patches);
     if empty == EmptyChunks::Omit && elements.all_equal(array.fill_value()) {
         return Ok(None);
     }
-    if matches!(elements, Elements::Variable(_)) && elements.memory_size() > bounds.budget {
+    if matches!(elements, Elements::Variable(_)) && elements.memory_size() > context.budget {
         return Err(RewriteError::OverBudget);
     }
     let encoded = chain.encode(elements).map_err(RewriteError::Encode)?;
     let size = chain.working_memory().unwrap_or(0).saturating_add(encoded.len() as u64);
     match chain.partial_access() {
-        PartialAccess::Full if size > bounds.memory => Err(RewriteError::TooLarge { size }),
+        PartialAccess::Full if size > context.memory => Err(RewriteError::TooLarge { size }),
         _ => Ok(Some(encoded)),
     }
 }
@@ -123,10 +127,10 @@ fn rewrite_shard(
     before: StoredContent,
     patches: Vec<Patch>,
     empty: EmptyChunks,
-    bounds: RewriteLimits,
+    context: RewriteContext<'_>,
 ) -> Result<Option<Bytes>, RewriteError> {
     let before = match before {
-        StoredContent::Encoded(bytes) => match (read_index(sharding, &bytes), bounds.undecodable) {
+        StoredContent::Encoded(bytes) => match (read_index(sharding, &bytes), context.undecodable) {
             (Ok(index), _) => Some((bytes, index)),
             (Err(_), Undecodable::Missing) => None,
             (Err(error), Undecodable::Error) => return Err(RewriteError::Decode(error)),
@@ -137,14 +141,14 @@ fn rewrite_shard(
     let mut changed = BTreeMap::new();
     for (position, patches) in inner_patches(sharding, shape, patches)? {
         let inner = match before {
-            Some((bytes, index)) => match (inner_chunk(bytes, index, position), bounds.undecodable) {
+            Some((bytes, index)) => match (inner_chunk(bytes, index, position), context.undecodable) {
                 (Ok(inner), _) => inner,
                 (Err(_), Undecodable::Missing) => StoredContent::Nothing,
                 (Err(error), Undecodable::Error) => return Err(RewriteError::Decode(error)),
             },
             None => StoredContent::Nothing,
         };
-        changed.insert(position, rewrite(sharding.inner_chain(), inner, patches, empty, bounds)?);
+        changed.insert(position, rewrite(sharding.inner_chain(), inner, patches, empty, context)?);
     }
     if empty == EmptyChunks::Omit && changed.values().all(Option::is_none) && !has_others(before, &changed)? {
         return Ok(None);

@@ -9,9 +9,14 @@ use zarrd_store::ByteStream;
 use super::{
     chunk_encoder::ChunkEncoder,
     error::WriteError,
-    memory::{MemoryShare, MemoryUse, RESERVATION_STEP},
+    memory::{MemoryUse, RESERVATION_STEP},
+    segments::Segments,
 };
 use crate::{buffer_pool::BufferPool, error::ArrayError};
+
+/// The size of the buffers of a window, in bytes, unless an element is larger. Buffers of one size are used again by the
+/// next window, which saves the kernel from clearing fresh pages.
+const SEGMENT: usize = RESERVATION_STEP as usize;
 
 /// A reader of the bytes of a region.
 pub(crate) struct ElementReader {
@@ -20,6 +25,8 @@ pub(crate) struct ElementReader {
     rest: Bytes,
     expected: u64,
     taken: u64,
+    /// The length of the segments of a window in bytes.
+    segment: usize,
     buffers: Arc<BufferPool>,
 }
 
@@ -33,7 +40,7 @@ pub(crate) enum ReadOutcome {
 
 /// Bytes of a window.
 pub(crate) struct ReadWindow {
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: Segments,
     pub(crate) memory: BufferMemory,
 }
 
@@ -49,9 +56,10 @@ pub(crate) enum BufferMemory {
 }
 
 impl ElementReader {
-    /// A reader of `stream`, which has to yield `expected` bytes.
-    pub(crate) fn new(stream: ByteStream, expected: u64, buffers: Arc<BufferPool>) -> Self {
-        Self { stream, rest: Bytes::new(), expected, taken: 0, buffers }
+    /// A reader of `stream`, which has to yield `expected` bytes, of elements of `size` bytes.
+    pub(crate) fn new(stream: ByteStream, (expected, size): (u64, usize), buffers: Arc<BufferPool>) -> Self {
+        let segment = (SEGMENT / size.max(1)).max(1).saturating_mul(size.max(1));
+        Self { stream, rest: Bytes::new(), expected, taken: 0, segment, buffers }
     }
 
     /// Waits for the next bytes, or for the end.
@@ -70,55 +78,55 @@ impl ElementReader {
         let wanted = usize::try_from(len).map_err(|_| ArrayError::Busy)?;
         if self.rest.len() >= wanted {
             self.taken = self.taken.saturating_add(len);
-            return Ok(ReadOutcome::All(ReadWindow {
-                bytes: self.rest.split_to(wanted),
-                memory: BufferMemory::Nothing,
-            }));
+            let bytes = self.rest.split_to(wanted).into();
+            return Ok(ReadOutcome::All(ReadWindow { bytes, memory: BufferMemory::Nothing }));
         }
-        let first = encoder.take(MemoryUse::Window, len.min(RESERVATION_STEP)).await?;
+        let mut reserved = len.min(RESERVATION_STEP);
+        let first = encoder.take(MemoryUse::Window, reserved).await?;
         let memory = if first.is_least() { BufferMemory::Least } else { BufferMemory::More };
-        let mut shares = vec![first];
-        let mut covered = usize::try_from(len.min(RESERVATION_STEP)).unwrap_or(wanted);
-        let mut buffer = self.buffers.take(covered);
-        let mut filled = 0;
+        let (mut shares, mut segments, mut filled) = (vec![first], Vec::new(), 0);
         while filled < wanted {
-            self.begin().await?;
-            if self.rest.is_empty() {
-                return Err(self.wrong_length(filled as u64));
+            let length = self.segment.min(wanted - filled);
+            let mut buffer = self.buffers.take_empty(length);
+            while buffer.len() < length {
+                self.begin().await?;
+                let at = filled + buffer.len();
+                if self.rest.is_empty() {
+                    return Err(self.wrong_length(at as u64));
+                }
+                // A slow client occupies only the memory of what it has sent.
+                let mut free = usize::try_from(reserved).unwrap_or(usize::MAX).saturating_sub(at);
+                if free == 0 {
+                    let step = ((wanted - at) as u64).min(RESERVATION_STEP);
+                    let Some(more) = encoder.more(step).await? else {
+                        segments.push(self.buffers.into_bytes(buffer, shares));
+                        return Ok(ReadOutcome::Part(self.window(segments, memory)));
+                    };
+                    shares.push(more);
+                    reserved = reserved.saturating_add(step);
+                    free = usize::try_from(step).unwrap_or(usize::MAX);
+                }
+                let now = free.min(length - buffer.len()).min(self.rest.len());
+                buffer.extend_from_slice(&self.rest.split_to(now));
             }
-            // A slow client occupies only the memory of what it has sent.
-            if filled == covered {
-                let step = (wanted - covered).min(RESERVATION_STEP as usize);
-                let Some(more) = encoder.more(step as u64).await? else {
-                    let bytes = self.finish_window(buffer, shares);
-                    return Ok(ReadOutcome::Part(ReadWindow { bytes, memory }));
-                };
-                shares.push(more);
-                covered += step;
-                buffer.resize(covered, 0);
-            }
-            let now = (covered - filled).min(self.rest.len());
-            if let (Some(free), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
-                free.copy_from_slice(piece);
-            }
-            let _ = self.rest.split_to(now);
-            filled += now;
+            filled += length;
+            segments.push(self.buffers.into_bytes(buffer, std::mem::take(&mut shares)));
         }
-        let bytes = self.finish_window(buffer, shares);
-        Ok(ReadOutcome::All(ReadWindow { bytes, memory }))
+        Ok(ReadOutcome::All(self.window(segments, memory)))
     }
 
-    fn finish_window(&mut self, buffer: Vec<u8>, shares: Vec<MemoryShare>) -> Bytes {
-        self.taken = self.taken.saturating_add(buffer.len() as u64);
-        self.buffers.into_bytes(buffer, shares)
+    fn window(&mut self, segments: Vec<Bytes>, memory: BufferMemory) -> ReadWindow {
+        let bytes = Segments::new(segments, self.segment);
+        self.taken = self.taken.saturating_add(bytes.len() as u64);
+        ReadWindow { bytes, memory }
     }
 
     /// Keeps the first `len` bytes of a window; the others will be read again.
     pub(crate) fn put_back(&mut self, taken: ReadWindow, len: u64) -> ReadWindow {
-        let ReadWindow { mut bytes, memory } = taken;
-        let back = bytes.split_off(usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len()));
-        self.taken = self.taken.saturating_sub(back.len() as u64);
+        let ReadWindow { bytes, memory } = taken;
         // A copy, since the window's memory has to be returned.
+        let (bytes, back) = bytes.split(usize::try_from(len).unwrap_or(usize::MAX));
+        self.taken = self.taken.saturating_sub(back.len() as u64);
         self.rest = [&back[..], &self.rest[..]].concat().into();
         ReadWindow { bytes, memory }
     }

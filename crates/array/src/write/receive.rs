@@ -77,7 +77,7 @@ pub(crate) async fn receive(
 /// Fails unless there are no elements: for an empty region.
 pub(crate) async fn expect_no_elements(elements: ElementSource) -> Result<(), WriteError> {
     match elements {
-        ElementSource::Fixed(stream) => ElementReader::new(stream, 0, Arc::default()).end().await,
+        ElementSource::Fixed(stream) => ElementReader::new(stream, (0, 1), Arc::default()).end().await,
         ElementSource::Variable(elements) if !elements.is_empty() => {
             Err(WriteError::Count { expected: 0, found: elements.len() as u64 })
         }
@@ -91,9 +91,9 @@ async fn receive_stream(
     stream: zarrd_store::ByteStream,
     size: usize,
 ) -> Result<ReceivedChunks, WriteError> {
+    let expected = target.layout.elements().saturating_mul(size as u64);
+    let mut reader = ElementReader::new(stream, (expected, size), target.context.buffers.clone());
     let size = size as u64;
-    let expected = target.layout.elements().saturating_mul(size);
-    let mut reader = ElementReader::new(stream, expected, target.context.buffers.clone());
     let mut encoder = ChunkEncoder::new(target.clone(), Some(account), None);
     let mut pending = PendingParts::default();
     let options = &target.context.options;
@@ -117,7 +117,7 @@ async fn receive_stream(
                     reader.put_back(taken, window.elements().saturating_mul(size))
                 }
             };
-        let source = SourceElements::new(Elements::Fixed(bytes), &window.extents());
+        let source = SourceElements::received(bytes, &window.extents());
         let mut parts = Vec::new();
         for part in target.layout.parts(&window) {
             match part.is_complete() {

@@ -166,7 +166,7 @@ impl NodeClient {
         let precondition = &precondition;
         transport
             .retry(patch.idempotency(precondition), |deadline| {
-                request.patch(transport, body.clone(), precondition, deadline.for_long_work())
+                request.patch(transport, (body.clone(), patch.mode), precondition, deadline.for_long_work())
             })
             .await
     }

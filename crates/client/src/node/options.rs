@@ -9,7 +9,7 @@ use zarrd_meta::{
     json::Json,
     zom::{Difference, Node, Zom},
 };
-use zarrd_operations::{IfExists, LossPolicy, NodeInfo};
+use zarrd_operations::{IfExists, LossPolicy, NodeInfo, PatchMode};
 use zarrd_store::{Cursor, Precondition, Version};
 use zarrd_wire::query::Decode;
 
@@ -117,6 +117,9 @@ pub struct Patch {
     pub shape: Option<Vec<u64>>,
     /// New dimension names of an array; `Some(None)` removes them.
     pub dimension_names: Option<Option<Vec<Option<String>>>>,
+    /// The mode where several documents change in a store that is written key by key, such as a bucket: attributes and shape
+    /// of v2, or a node of two dialects. By default such an update is not made.
+    pub mode: PatchMode,
 }
 
 /// A node with one page of its members.

@@ -12,7 +12,7 @@ use zarrd_meta::{
     extensions::Link,
     json::{Json, Member},
 };
-use zarrd_operations::{AppendReport, BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
+use zarrd_operations::{AppendReport, BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo, PatchMode};
 use zarrd_store::{Cursor, Key, KeyCount, Payload, Precondition, Version};
 use zarrd_wire::{
     etag,
@@ -147,11 +147,11 @@ impl NodeRequest {
     pub(super) async fn patch(
         &self,
         transport: &Transport,
-        body: Bytes,
+        (body, mode): (Bytes, PatchMode),
         precondition: &Precondition,
         deadline: Deadline,
     ) -> Attempt<UpdatedNode> {
-        let query = NodePatchQuery { dialect: self.dialect, ..NodePatchQuery::default() };
+        let query = NodePatchQuery { dialect: self.dialect, mode };
         let request = transport
             .request(Method::PATCH, &self.target(&query.render()))
             .header(CONTENT_TYPE, headers::MERGE_PATCH_JSON);

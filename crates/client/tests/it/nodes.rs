@@ -1,16 +1,21 @@
 //! Hierarchies and writes of elements, with the client and a zarrd server.
 
 mod hierarchies {
+    use std::sync::Arc;
+
     use bytes::Bytes;
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
     use zarrd_client::{
         ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, ExistingDocuments,
         IfExists, Json, LossPolicy, NewArray, NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath,
-        NodeRejection, Patch, RemoteError, Zom, select, zom,
+        NodeRejection, Patch, PatchMode, RemoteError, Zom, select, zom,
     };
     use zarrd_server::{AccessPolicy, Right, Settings};
-    use zarrd_store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
+    use zarrd_store::{
+        Conditions, Guarantees, KeyCount, Keyed, MemoryStore, Payload, Precondition, ServedStore, StoreError,
+        UploadError, Version, Writes,
+    };
     use zarrd_wire::problem::ProblemType;
 
     use crate::test_server::TestServer;
@@ -132,6 +137,28 @@ mod hierarchies {
         let created = nodes.create(&at, &other, &replace).await.unwrap();
         assert_eq!(created.status, CreateStatus::Existed);
         assert!(nodes.validate(&at, &other).await.unwrap().unchanged);
+    }
+
+    #[tokio::test]
+    async fn several_documents_are_changed_key_by_key_if_the_patch_says_so() {
+        let folder = Guarantees {
+            writes: Writes::Key,
+            conditions: Conditions::ThisProcess,
+            conditional_erase: true,
+            ..Guarantees::READ_ONLY
+        };
+        let store = ServedStore::key_by_key(Arc::new(Keyed::new(MemoryStore::new(), folder)));
+        let server = TestServer::over(store, Settings::default()).await;
+        let (nodes, at) = (nodes(&server).with_dialect(Dialect::V2), path("a"));
+        nodes.create(&at, &zom(&array("uint8", &[8], &[4])), &CreateOptions::default()).await.unwrap();
+        let attributes = Some(Map::from_iter([("n".to_owned(), json!(1))]));
+        let whole = Patch { attributes, shape: Some(vec![3]), ..Patch::default() };
+        let error = nodes.patch(&at, &whole, Precondition::none()).await.unwrap_err();
+        assert!(error.to_string().contains("?piecewise"), "{error}");
+        let piecewise = Patch { mode: PatchMode::Piecewise, ..whole };
+        let changed = nodes.patch(&at, &piecewise, Precondition::none()).await.unwrap();
+        let zom::Node::Array(array) = &changed.zom.root else { panic!("{changed:?}") };
+        assert_eq!(array.to_value().unwrap()["shape"], json!([3]));
     }
 
     #[tokio::test]

@@ -129,7 +129,7 @@ pub(super) fn confirm(context: &Context) -> Result<(), Failure> {
 /// A payload that ends with an error unless it matches its checksums, and then sends its checksum.
 pub(super) fn verified(payload: Payload, verifier: Verifier, trailers: Trailers) -> VerifiedPayload {
     let (sender, receiver) = oneshot::channel();
-    let Payload { size, stream, attributes } = payload;
+    let Payload { size, stream, attributes, .. } = payload;
     let state = (stream, Some((verifier, sender)), trailers);
     let stream = stream::try_unfold(state, |(mut stream, mut end, trailers): (ByteStream, _, _)| async move {
         if let Some(data) = stream.next().await.transpose()? {

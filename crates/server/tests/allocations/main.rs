@@ -26,6 +26,7 @@ use counting::{Allocated, counted};
 use http::{Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use tokio::sync::Mutex;
+use zarrd_server::{ArrayOptions, Settings};
 
 /// The size, in bytes, from which a body counts as large.
 const LARGE: usize = 64 << 10;
@@ -38,6 +39,9 @@ const MANY: usize = 1000;
 /// All threads are counted, so a thread that the blocking pool starts for this case, or a flush in the background, adds
 /// some kilobytes now and then. What a request itself allocates is in every measurement.
 const MEASUREMENTS: usize = 3;
+
+/// The number of chunks that a request decodes at a time.
+const PARALLELISM: usize = 4;
 
 /// Allocations of all threads are counted, so the tests run one at a time.
 static SERIAL: Mutex<()> = Mutex::const_new(());
@@ -68,7 +72,7 @@ struct Case {
 impl Case {
     /// Returns the status and the allocations until the end of the response.
     async fn run(&self) -> (StatusCode, Allocated) {
-        let server = TestServer::new();
+        let server = TestServer::with(settings());
         for (key, value) in &self.keys {
             let key = zarrd_store::Key::parse(key).unwrap();
             server.store.set(&key, value.clone().into(), zarrd_store::Precondition::none()).await.unwrap();
@@ -91,6 +95,13 @@ impl Case {
         assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", self.operation, self.of);
         (self.operation, self.of, status.as_u16(), peak, count)
     }
+}
+
+/// Settings with a fixed number of chunks that a request decodes at a time. By default it grows with the number of
+/// cores, and how many of them are in memory at once depends on the load of the machine.
+fn settings() -> Settings {
+    let arrays = ArrayOptions { parallelism: PARALLELISM, ..ArrayOptions::default() };
+    Settings { arrays, ..Settings::default() }
 }
 
 /// Returns whether a measured row has the status of its bound and does not exceed it.

@@ -8,7 +8,7 @@ use crate::{
     common::nodes::{v3_array, with},
 };
 
-/// Bounds for results of large arrays: those of the chunks that are decoded at a time, and of the states of groups.
+/// Bounds for results of large arrays: four chunks that are decoded at a time, each with a state of groups.
 /// "decoded" may have all 32 MiB that are stored, in slabs that are read ahead, and few of them decoded, to 128 MiB.
 #[rustfmt::skip]
 pub(crate) const BOUNDS: &[Bound] = &[

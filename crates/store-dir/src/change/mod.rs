@@ -17,6 +17,7 @@ mod erase_prefix;
 mod open;
 mod parent;
 mod receive;
+mod received;
 mod set;
 mod spelling;
 mod spool;
@@ -27,5 +28,6 @@ pub(crate) use self::{
     erase::erase,
     erase_prefix::erase_prefix,
     open::{check_writable, start},
+    received::receive,
     set::set,
 };

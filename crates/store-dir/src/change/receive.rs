@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use zarrd_store::{Key, Payload, StoreError, UploadError};
 
 use super::spool::Spool;
-use crate::inner::Inner;
+use crate::{inner::Inner, names::is_visible};
 
 /// Bytes of a value are in memory up to this number before they are written: a small value is written in one step.
 const MAX_BYTES: usize = 1 << 20;
@@ -61,6 +61,21 @@ fn append(inner: &Arc<Inner>, key: &Key, spool: Option<Spool>, bytes: &[Bytes]) 
         Some(spool) => spool,
         None => Spool::create(inner, key)?,
     };
-    spool.write(bytes)?;
-    Ok(spool)
+    match spool.write(bytes) {
+        Ok(()) => Ok(spool),
+        Err(error) => {
+            // Before the answer, and not some time after it.
+            spool.discard();
+            Err(error)
+        }
+    }
+}
+
+/// Fails if the store does not write, or if a key cannot have a value.
+pub(super) fn check_settable(inner: &Inner, key: &Key) -> Result<(), StoreError> {
+    inner.writer()?;
+    match is_visible(key.as_str()) && !key.is_hidden() {
+        true => Ok(()),
+        false => Err(StoreError::Unsupported { what: "keys that are names of temporary files" }),
+    }
 }

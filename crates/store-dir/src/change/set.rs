@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use zarrd_store::{Key, Payload, Precondition, PutResult, StoreError};
 
-use super::{entry::settled, receive::receive};
-use crate::{inner::Inner, names::is_visible};
+use super::{
+    entry::settled,
+    receive::{check_settable, receive},
+    received::received,
+};
+use crate::inner::Inner;
 
 /// Sets a value.
 pub(crate) async fn set(
@@ -14,12 +18,18 @@ pub(crate) async fn set(
     payload: Payload,
     precondition: Precondition,
 ) -> Result<PutResult, StoreError> {
-    inner.writer()?;
-    if !is_visible(key.as_str()) || key.is_hidden() {
-        return Err(StoreError::Unsupported { what: "keys that are names of temporary files" });
+    check_settable(inner, key)?;
+    if let Some(received) = received(inner, key, &payload) {
+        return received.set(precondition).await;
     }
     let received = receive(inner, key, payload).await?;
     let settled = settled(inner, key, &precondition).await?;
     let (key, shared) = (key.clone(), Arc::clone(inner));
-    inner.run(move |_| received.into_spool(&shared, &key)?.finish(&precondition, settled)).await
+    let set = move |_: &Inner| {
+        let mut spool = received.into_spool(&shared, &key)?;
+        let result = spool.finish(&precondition, settled);
+        spool.discard();
+        result
+    };
+    inner.run(set).await
 }

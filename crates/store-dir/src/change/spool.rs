@@ -1,6 +1,6 @@
 //! The temporary file of a value that is being set.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use rustix::{
@@ -9,12 +9,12 @@ use rustix::{
         AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, fsync, futimens, linkat, openat,
         renameat, renameat_with, unlinkat,
     },
-    io::{Errno, write},
+    io::{Errno, pread, write},
 };
 use zarrd_store::{Key, Precondition, PutResult, StoreError, Version};
 
 use super::{
-    directories::split,
+    directories::{self, split},
     entry::{self, Entry, read_entry},
     parent::{Parent, TRIES, set_owner},
 };
@@ -29,13 +29,16 @@ use crate::{
 /// The action that fails if a value cannot be written.
 const WRITE: &str = "write a value";
 
+/// The action that fails if a value cannot be read before it is set.
+const READ: &str = "read a value that is being set";
+
 /// The action that fails if a complete value cannot take its name.
 const RENAME: &str = "give a value its name";
 
 /// The action that fails if a value may not be durable.
 const SYNC: &str = "make a value durable";
 
-/// A temporary file in the directory of a key. Dropping it removes the file, and the directories that were made for it.
+/// A temporary file in the directory of a key. Dropping it removes the file, and the directories that are empty then.
 #[derive(Debug)]
 pub(super) struct Spool {
     inner: Arc<Inner>,
@@ -57,7 +60,7 @@ impl Spool {
     pub(super) fn create(inner: &Arc<Inner>, key: &Key) -> Result<Self, StoreError> {
         let failed = |failure| change_error(WRITE, key.as_str(), failure);
         let writer = inner.writer()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..TRIES {
             writer.check(&inner.root).map_err(failed)?;
             let parent = Parent::make(inner, writer, key)?;
@@ -107,18 +110,40 @@ impl Spool {
         Ok(())
     }
 
-    /// Makes the file durable and gives it the name of its key, if the precondition holds. Blocks.
+    /// The number of bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.size)
+    }
+
+    /// True if the file has not got the name of its key.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// The bytes of a range. Blocks.
+    pub(super) fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let failed = |error: Errno| change_error(READ, self.key.as_str(), error.into());
+        let open = self.open.as_ref().ok_or(StoreError::Closed)?;
+        let mut bytes = vec![0; usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX)];
+        let mut filled = 0;
+        while let Some(free) = bytes.get_mut(filled..).filter(|free| !free.is_empty()) {
+            match pread(&open.file, free, range.start.saturating_add(filled as u64)) {
+                Ok(0) => return Err(failed(Errno::IO)),
+                Ok(read) => filled = filled.saturating_add(read),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(bytes.into())
+    }
+
+    /// Makes the file durable and gives it the name of its key, if the precondition holds. Otherwise it can be finished again.
+    /// Blocks.
     pub(super) fn finish(
-        mut self,
+        &mut self,
         precondition: &Precondition,
         settled: Option<Version>,
     ) -> Result<PutResult, StoreError> {
-        let result = self.try_finish(precondition, settled);
-        self.discard();
-        result
-    }
-
-    fn try_finish(&mut self, precondition: &Precondition, settled: Option<Version>) -> Result<PutResult, StoreError> {
         let (inner, key) = (Arc::clone(&self.inner), self.key.clone());
         let writer = inner.writer()?;
         let Some(open) = &self.open else { return Err(StoreError::Closed) };
@@ -135,11 +160,12 @@ impl Spool {
         Ok(PutResult { version, replaced })
     }
 
-    /// Removes the file, unless it has the name of its key by now. Blocks.
-    fn discard(&mut self) {
+    /// Removes the file, unless it has the name of its key by now, and the directories that are empty then: another value may
+    /// have been in them when they were made, or when the others in them were erased. Blocks.
+    pub(super) fn discard(&mut self) {
         if let (Some(open), Ok(writer)) = (self.open.take(), self.inner.writer()) {
             let _ = unlinkat(&open.parent.file, open.name.as_str(), AtFlags::empty());
-            open.parent.remove_made(&self.inner, writer);
+            directories::remove_empty(&self.inner, writer, &open.parent.path);
         }
     }
 }

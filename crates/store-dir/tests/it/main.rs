@@ -15,6 +15,7 @@ mod conformance;
 mod listing;
 mod metadata_reader;
 mod reading;
+mod received;
 mod writing;
 mod writing_conformance;
 mod writing_faults;

@@ -55,7 +55,7 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
 }
 
 /// Waits until a directory has these names only.
-async fn assert_becomes(directory: &Path, expected: &[&str]) {
+pub(crate) async fn assert_becomes(directory: &Path, expected: &[&str]) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while names(directory) != expected && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;

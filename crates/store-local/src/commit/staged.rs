@@ -6,7 +6,11 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use zarrd_store::StoreError;
 
-use crate::{record::Location, spill::SpilledValue, values::StagedFile};
+use crate::{
+    record::Location,
+    spill::SpilledValue,
+    values::{StagedFile, ValueForm},
+};
 
 /// A value that can be committed once.
 pub(crate) struct StagedValue {
@@ -59,6 +63,11 @@ impl StagedValue {
             StagedContent::Spilled(spilled) => Location::Inline(spilled.read()?),
             StagedContent::File(staged) => Location::File(staged.file),
         })
+    }
+
+    /// True if the value is in several files.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.file().is_some_and(|staged| staged.form == ValueForm::Joined)
     }
 
     pub(crate) fn file(&self) -> Option<&StagedFile> {

@@ -112,7 +112,7 @@ fn remove(directory: &Directory, files: &[FileId]) {
         return tracing::warn!(%error, "unreferenced value files are not removed");
     }
     for id in files {
-        match directory.remove_file(*id) {
+        match directory.remove_value(*id) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::warn!(file = id.path(), %error, "could not remove an unreferenced value file");
             }

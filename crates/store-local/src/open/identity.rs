@@ -12,9 +12,11 @@ use crate::{
     regular_file,
 };
 
-/// The format of a store in which values have attributes, or which has had uploads. A store gets it with the first of them,
-/// so that earlier programs open all others.
-const FORMAT_WITH_ATTRIBUTES: u32 = 3;
+/// The format of a store that has had a value of several files. A store gets this and the next one with the first change
+/// that needs it, so that earlier programs open all others.
+pub(crate) const FORMAT_WITH_JOINED_VALUES: u32 = 4;
+/// The format of a store in which values have attributes, or which has had uploads.
+pub(crate) const FORMAT_WITH_ATTRIBUTES: u32 = 3;
 /// The format of other stores.
 const FORMAT: u32 = 2;
 /// The previous format, without a log.
@@ -88,7 +90,7 @@ impl Identity {
         let text = regular_file::read(&path).map_err(OpenError::io("read", &path))?;
         let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
         let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
-        if ![FORMAT_WITH_ATTRIBUTES, FORMAT, FORMAT_1].contains(&format) {
+        if !(FORMAT_1..=FORMAT_WITH_JOINED_VALUES).contains(&format) {
             return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
@@ -109,14 +111,13 @@ impl Identity {
         Self { checksum: identity.sum(), ..identity }
     }
 
-    /// True if values of the store may have attributes.
-    pub(crate) fn has_attributes(&self) -> bool {
-        self.format == FORMAT_WITH_ATTRIBUTES
+    pub(crate) fn format(&self) -> u32 {
+        self.format
     }
 
-    /// The identity of the same store, in which values may have attributes.
-    pub(crate) fn with_attributes(&self) -> Self {
-        let identity = Self { format: FORMAT_WITH_ATTRIBUTES, ..self.clone() };
+    /// The identity of the same store in another format.
+    pub(crate) fn with_format(&self, format: u32) -> Self {
+        let identity = Self { format, ..self.clone() };
         Self { checksum: identity.sum(), ..identity }
     }
 

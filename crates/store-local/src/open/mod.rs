@@ -22,7 +22,7 @@ use std::{
 
 use self::replayed::replay_into;
 pub(crate) use self::{
-    identity::Identity,
+    identity::{FORMAT_WITH_ATTRIBUTES, FORMAT_WITH_JOINED_VALUES, Identity},
     index_copy::IndexCopy,
     read_only::{OpenedReadOnly, open_read_only},
 };

@@ -9,7 +9,7 @@ use zarrd_store::Key;
 
 use crate::{
     record::{FileId, FileRef},
-    values::read_footer,
+    values::{Buffers, Directory, read_footer, read_joined},
 };
 
 /// A value file whose footer is valid.
@@ -19,22 +19,23 @@ pub(super) struct FoundFile {
     pub(super) file: FileRef,
 }
 
-/// The value files of a store, by their names.
-pub(super) fn scan(values: &Path, mut visit: impl FnMut(FoundFile)) {
+/// The value files and joined values of a store, by their names.
+pub(super) fn scan(values: &Path, open: Option<&Directory>, buffers: &Buffers, mut visit: impl FnMut(FoundFile)) {
     for directory in 0..=u8::MAX {
         let path = values.join(crate::record::directory_name(directory));
         let Ok(entries) = fs::read_dir(path) else { continue };
         for entry in entries.flatten() {
             let id = entry.file_name().to_str().and_then(FileId::from_name);
             let Some(id) = id.filter(|id| id.directory() == directory) else { continue };
-            // Other than regular files could block.
-            if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                continue;
-            }
-            let Some((key, file)) = File::open(entry.path()).ok().and_then(|file| read_footer(&file, id)) else {
-                continue;
+            let found = match entry.file_type() {
+                Ok(kind) if kind.is_file() => File::open(entry.path()).ok().and_then(|file| read_footer(&file, id)),
+                Ok(kind) if kind.is_dir() => open.and_then(|directory| read_joined(directory, id, buffers)),
+                // Anything else could block.
+                _ => None,
             };
-            visit(FoundFile { key, file });
+            if let Some((key, file)) = found {
+                visit(FoundFile { key, file });
+            }
         }
     }
 }

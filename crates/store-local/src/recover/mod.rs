@@ -28,6 +28,7 @@ use crate::{
     blocking::run_blocking,
     checkpoint::Generations,
     clean_shutdown,
+    error::missing_file,
     index::is_in_use,
     index_pages::read_state,
     lock::Lock,
@@ -103,8 +104,7 @@ impl Recovery {
     }
 
     async fn file_payload(&self, key: &Key, file: FileRef) -> Result<Payload, StoreError> {
-        let missing = || crate::ValueCorruption::MissingFile { file: format!("values/{}", file.id.path()) };
-        let directory = self.directory.as_ref().ok_or_else(|| StoreError::corrupt(key.clone(), missing()))?;
+        let directory = self.directory.as_ref().ok_or_else(|| missing_file(key, &file.id.path()))?;
         let open = OpenValue::open(directory, key, file, &self.buffers).await?;
         let stream = stream::try_unfold((open, 0..file.size), |(mut open, mut range)| async move {
             if range.is_empty() {
@@ -136,10 +136,10 @@ fn open(dir: &Path) -> Result<Recovery, OpenError> {
         Some(identity) => read_store(&paths, identity)?,
         None => Found::without_identity(),
     };
+    let (directory, buffers) = (Directory::open(&paths.values(), None), Buffers::default());
     if found.needs_footers() {
-        footers::scan(&paths.values(), |file| found.add_file(file));
+        footers::scan(&paths.values(), directory.as_ref().ok(), &buffers, |file| found.add_file(file));
     }
-    let directory = Directory::open(&paths.values(), None);
     if let Err(error) = &directory {
         found.add_damage(format!("values: {error}"));
     }
@@ -150,15 +150,7 @@ fn open(dir: &Path) -> Result<Recovery, OpenError> {
         return Err(unreadable.unwrap_or_else(no_store));
     }
     let index = identity.map(|identity| identity.index);
-    Ok(Recovery {
-        values,
-        losses,
-        index,
-        directory: directory.ok(),
-        buffers: Buffers::default(),
-        operations,
-        _lock: lock,
-    })
+    Ok(Recovery { values, losses, index, directory: directory.ok(), buffers, operations, _lock: lock })
 }
 
 /// Reads index and log.

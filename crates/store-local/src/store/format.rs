@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -10,36 +10,41 @@ use zarrd_store::StoreError;
 
 use crate::{
     commit::{Action, PlainChange},
-    open::Identity,
+    open::{FORMAT_WITH_ATTRIBUTES, FORMAT_WITH_JOINED_VALUES, Identity},
     paths::Paths,
     values::Directory,
 };
 
-/// Whether the store has the format that attributes and uploads need.
+/// The format of the store.
 pub(super) struct Format {
-    has_attributes: AtomicBool,
+    current: AtomicU32,
     /// Held while the format is raised.
     raising: Mutex<()>,
 }
 
 impl Format {
     pub(super) fn of(identity: &Identity) -> Self {
-        Self { has_attributes: AtomicBool::new(identity.has_attributes()), raising: Mutex::default() }
+        Self { current: AtomicU32::new(identity.format()), raising: Mutex::default() }
     }
 
-    /// True if the store does not have the format that some changes need.
-    pub(super) fn lacks(&self, changes: &[PlainChange]) -> bool {
-        changes.iter().any(needs_attributes) && !self.has_attributes.load(Ordering::Acquire)
+    /// The format that some changes need, if the store does not have it.
+    pub(super) fn lacking(&self, changes: &[PlainChange]) -> Option<u32> {
+        changes.iter().map(format_of).max().filter(|needed| *needed > self.current.load(Ordering::Acquire))
     }
 
-    /// Makes the format of attributes and uploads durable, so that programs which do not know them open the store no more.
-    /// Blocks.
-    pub(super) fn raise(&self, identity: &Identity, directory: &Directory, paths: &Paths) -> Result<(), StoreError> {
+    /// Makes a format durable, so that programs which do not know it open the store no more. Blocks.
+    pub(super) fn raise(
+        &self,
+        format: u32,
+        identity: &Identity,
+        directory: &Directory,
+        paths: &Paths,
+    ) -> Result<(), StoreError> {
         let _raising = self.raising.lock();
-        if self.has_attributes.load(Ordering::Acquire) {
+        if self.current.load(Ordering::Acquire) >= format {
             return Ok(());
         }
-        let raised = identity.with_attributes();
+        let raised = identity.with_format(format);
         let written = directory.check_place().map_err(io::Error::other);
         written.map_err(|error| StoreError::io("raise the format of the store", error))?;
         raised.write(paths).map_err(|error| match error.is_out_of_space() {
@@ -48,9 +53,18 @@ impl Format {
         })?;
         raised.write_copy(paths);
         let dir = paths.given().display();
-        tracing::info!(%dir, "raised the format of the store to 3: it has attributes or uploads");
-        self.has_attributes.store(true, Ordering::Release);
+        tracing::info!(%dir, format, "raised the format of the store: earlier versions of zarrd do not open it any more");
+        self.current.store(format, Ordering::Release);
         Ok(())
+    }
+}
+
+/// The format that a change needs.
+fn format_of(change: &PlainChange) -> u32 {
+    match change {
+        PlainChange::Key { action: Action::Set(value, _), .. } if value.is_joined() => FORMAT_WITH_JOINED_VALUES,
+        change if needs_attributes(change) => FORMAT_WITH_ATTRIBUTES,
+        _ => 0,
     }
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct StoreInner {
     pub(super) fault: SyncFault,
     /// The maximum memory of changes that are not yet in the index, in bytes.
     pub(super) commit_buffer: u64,
+    /// See [`Options::min_joined_bytes`](crate::Options::min_joined_bytes).
+    pub(super) min_joined_bytes: u64,
     pub(super) waits: Queues,
     /// Notified when a memtable has been applied to the index.
     pub(super) applied: Arc<Notify>,
@@ -139,9 +141,9 @@ impl StoreInner {
         self.paths.given()
     }
 
-    /// Makes the format of attributes and uploads durable. Blocks.
-    pub(super) fn raise_format(&self) -> Result<(), StoreError> {
-        self.format.raise(&self.identity, &self.directory, &self.paths)
+    /// Makes a later format of the store durable. Blocks.
+    pub(super) fn raise_format(&self, format: u32) -> Result<(), StoreError> {
+        self.format.raise(format, &self.identity, &self.directory, &self.paths)
     }
 
     /// The identity of this store and of its opening, for which a staged value is valid.

@@ -54,7 +54,7 @@ struct Inner {
     at: u64,
     intents: Vec<Intent>,
     records: RecordFile,
-    pin: Pin,
+    pin: Arc<Pin>,
 }
 
 /// One pass over the records.
@@ -103,7 +103,7 @@ impl LocalPrefixSnapshot {
                 at,
                 intents,
                 records,
-                pin,
+                pin: Arc::new(pin),
             })));
         }
         Err(StoreError::Busy { retry_after: Some(Duration::from_secs(10)) })
@@ -262,7 +262,7 @@ impl ReadableStore for LocalPrefixSnapshot {
         }
         self.check_key(key)?;
         let Some(record) = self.0.record(key)? else { return Ok(None) };
-        match open_value(store, key, &record, range).await {
+        match open_value(store, key, &record, range, Some(pin)).await {
             // The pin may have ended just now, and the file was removed.
             Err(error) if is_missing_file(&error) && !pin.is_valid() => Err(StoreError::SnapshotExpired),
             result => result.map(Some),

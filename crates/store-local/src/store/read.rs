@@ -10,7 +10,8 @@ use zarrd_store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta};
 use super::inner::StoreInner;
 use crate::{
     commit::{StagedContent, StagedValue},
-    error::is_missing_file,
+    error::{is_missing_file, missing_file},
+    gc::{Pin, PinKind},
     record::{FileRef, Location, Record},
     values::OpenValue,
 };
@@ -28,7 +29,7 @@ pub(crate) async fn get(
     let mut record = inner.record(key)?;
     loop {
         let Some(current) = record else { return Ok(None) };
-        match open_value(inner, key, &current, range).await {
+        match open_value(inner, key, &current, range, None).await {
             // The file may have been replaced before it was opened: then the key has another record by now.
             Err(error) if is_missing_file(&error) => {
                 record = inner.record(key)?;
@@ -41,12 +42,13 @@ pub(crate) async fn get(
     }
 }
 
-/// Opens the value of a record. Its file may be removed by now, unless it is pinned.
+/// Opens the value of a record. Its file may be removed by now, unless the reader has pinned it.
 pub(crate) async fn open_value(
     inner: &Arc<StoreInner>,
     key: &Key,
     record: &Record,
     range: Option<ByteRange>,
+    pin: Option<&Arc<Pin>>,
 ) -> Result<GetResult, StoreError> {
     let meta = record.meta(inner.store_id());
     let range = match range {
@@ -55,8 +57,27 @@ pub(crate) async fn open_value(
     };
     match &record.location {
         Location::Inline(bytes) => Ok(inline(meta, range, bytes)),
-        Location::File(file) => file_value(inner, key, *file, meta, range).await,
+        Location::File(file) => {
+            let open = OpenValue::open(&inner.directory, key, *file, &inner.buffers).await?;
+            let pin = match (&open, pin) {
+                (OpenValue::File(_), _) => None,
+                (OpenValue::Joined(_), Some(pin)) => Some(Arc::clone(pin)),
+                (OpenValue::Joined(_), None) => Some(pin_current(inner, key, record, *file)?),
+            };
+            file_value(inner, ValueReader::new(open, range, pin), meta).await
+        }
     }
+}
+
+/// Pins the files of a joined value, which are opened one after the other. Fails like a missing file if the key has another
+/// record by now.
+fn pin_current(inner: &StoreInner, key: &Key, record: &Record, file: FileRef) -> Result<Arc<Pin>, StoreError> {
+    let pin = inner.pin(PinKind::Reader);
+    if inner.record(key)?.as_ref() != Some(record) {
+        return Err(missing_file(key, &file.id.path()));
+    }
+    pin.resolve(vec![file.id]);
+    Ok(Arc::new(pin))
 }
 
 /// Returns the bytes of a staged value.
@@ -73,7 +94,7 @@ pub(super) async fn staged(
         StagedContent::Spilled(spilled) => Ok(slice_stream(&range, &spilled.read()?)),
         StagedContent::File(staged) => {
             let open = OpenValue::open(&inner.directory, key, staged.file, &inner.buffers).await?;
-            Ok(ValueReader { open, remaining: range, prefetch: VecDeque::new(), permit: None }.stream())
+            Ok(ValueReader::new(open, range, None).stream())
         }
     }
 }
@@ -91,35 +112,47 @@ fn slice_stream(range: &Range<u64>, bytes: &Bytes) -> ByteStream {
 
 async fn file_value(
     inner: &Arc<StoreInner>,
-    key: &Key,
-    file: FileRef,
+    mut reader: ValueReader,
     meta: ValueMeta,
-    range: Range<u64>,
 ) -> Result<GetResult, StoreError> {
-    let open = OpenValue::open(&inner.directory, key, file, &inner.buffers).await?;
+    let range = reader.remaining.clone();
     let wanted = range.end.saturating_sub(range.start).min(PREFETCH_BYTES);
     let permits = u32::try_from(wanted.div_ceil(1024)).unwrap_or(u32::MAX);
     // If other readers use the whole limit, prefetch only one chunk.
-    let permit = Arc::clone(&inner.prefetch).try_acquire_many_owned(permits).ok();
-    let mut reader = ValueReader { open, remaining: range.clone(), prefetch: VecDeque::new(), permit };
+    reader.permit = Arc::clone(&inner.prefetch).try_acquire_many_owned(permits).ok();
     let until = range.start.saturating_add(if reader.permit.is_some() { wanted } else { wanted.min(1) });
     while reader.remaining.start < until {
-        let chunk = reader.open.read(&mut reader.remaining).await?;
+        let chunk = reader.read().await?;
         reader.prefetch.push_back(chunk);
     }
     Ok(GetResult { meta, range, stream: reader.stream() })
 }
 
-/// A value file being read.
+/// A value file, or the files of a joined value, being read.
 struct ValueReader {
     open: OpenValue,
     remaining: Range<u64>,
     prefetch: VecDeque<Bytes>,
     /// The share of the prefetch limit.
     permit: Option<OwnedSemaphorePermit>,
+    /// Retains files that are not open yet.
+    pin: Option<Arc<Pin>>,
 }
 
 impl ValueReader {
+    fn new(open: OpenValue, remaining: Range<u64>, pin: Option<Arc<Pin>>) -> Self {
+        Self { open, remaining, prefetch: VecDeque::new(), permit: None, pin }
+    }
+
+    async fn read(&mut self) -> Result<Bytes, StoreError> {
+        let read = self.open.read(&mut self.remaining).await;
+        let is_pinned = self.pin.as_ref().is_none_or(|pin| pin.touch());
+        match read {
+            Err(error) if !is_pinned && is_missing_file(&error) => Err(StoreError::SnapshotExpired),
+            read => read,
+        }
+    }
+
     fn stream(self) -> ByteStream {
         stream::try_unfold(self, |mut reader| async move {
             if let Some(chunk) = reader.prefetch.pop_front() {
@@ -129,7 +162,7 @@ impl ValueReader {
             if reader.remaining.is_empty() {
                 return Ok(None);
             }
-            let chunk = reader.open.read(&mut reader.remaining).await?;
+            let chunk = reader.read().await?;
             Ok(Some((chunk, reader)))
         })
         .boxed()

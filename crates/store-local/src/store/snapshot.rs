@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct LocalSnapshot {
     inner: Arc<StoreInner>,
     entries: KeyMap<Option<Box<Entry>>>,
-    pin: Pin,
+    pin: Arc<Pin>,
     /// The share of the memory limit for small values.
     _permits: Vec<OwnedSemaphorePermit>,
 }
@@ -80,7 +80,7 @@ impl LocalSnapshot {
             })?;
         }
         pin.resolve(lookup.files);
-        Ok(Self { inner, entries, pin, _permits: lookup.permits })
+        Ok(Self { inner, entries, pin: Arc::new(pin), _permits: lookup.permits })
     }
 
     fn entry(&self, key: &Key) -> Result<Option<&Entry>, StoreError> {
@@ -144,7 +144,7 @@ impl Snapshot for LocalSnapshot {
                 same.ok_or(StoreError::SnapshotExpired)?
             }
         };
-        match open_value(&self.inner, key, &record, range).await {
+        match open_value(&self.inner, key, &record, range, Some(&self.pin)).await {
             // The pin may have expired just now, and the file was removed.
             Err(error) if is_missing_file(&error) && !self.pin.touch() => Err(StoreError::SnapshotExpired),
             result => result.map(Some),

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use zarrd_store::{Key, Payload, StoreError, UploadError};
+use zarrd_store::{Key, Payload, StoreError, UploadError, Version};
 
 use super::inner::StoreInner;
 use crate::{
     blocking::run_blocking,
     commit::{InlineValue, StagedContent, StagedValue},
-    record::max_inline_bytes,
-    values::{BUFFER_BYTES, Buffer, Buffers, FinishError, Writer},
+    gc::PinKind,
+    record::{Location, Record, max_inline_bytes},
+    values::{BUFFER_BYTES, Buffer, Buffers, FinishError, JoinError, PartFile, StagedFile, Writer, join},
 };
 
 /// A value being received.
@@ -65,6 +66,38 @@ pub(super) async fn stage(inner: &Arc<StoreInner>, key: &Key, mut content: Paylo
     upload.finish(key).await
 }
 
+/// Joins the values of other keys, which must have these versions, to one without copying them. `None` if they are too small
+/// for that, or if the file system has no hard links.
+pub(super) async fn stage_joined(
+    inner: &Arc<StoreInner>,
+    key: &Key,
+    parts: &[(Key, Version)],
+) -> Result<Option<StagedValue>, StoreError> {
+    inner.read_only.check()?;
+    let (inner, key, parts) = (Arc::clone(inner), key.clone(), parts.to_vec());
+    run_blocking(move || {
+        let pin = inner.pin(PinKind::Reader);
+        let records = inner.records_at(&parts)?;
+        pin.resolve(records.iter().filter_map(Record::file).map(|file| file.id).collect());
+        let size = records.iter().map(Record::size).fold(0, u64::saturating_add);
+        let others = records.split_last().map_or(&[][..], |(_, others)| others);
+        if size < inner.min_joined_bytes || others.iter().any(|record| record.file().is_none()) {
+            return Ok(None);
+        }
+        inner.check_space(0)?;
+        let files = parts.iter().zip(&records).map(|((key, _), record)| inner.part_file(key, record));
+        // Once what was staged is linked, only the joined value needs it.
+        let (files, _staged): (Vec<_>, Vec<_>) = files.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let (id, collector) = (inner.next_file_id(), inner.collector.clone());
+        match join(&inner.directory, id, &key, &files, inner.start, collector) {
+            Ok(staged) => Ok(Some(StagedValue::new(StagedContent::File(staged)))),
+            Err(JoinError::NoLinks) => Ok(None),
+            Err(JoinError::Finish(error)) => Err(inner.finish_failed(error)),
+        }
+    })
+    .await
+}
+
 impl Upload {
     async fn append(&mut self, mut chunk: &[u8]) -> Result<(), StoreError> {
         self.received = self.received.saturating_add(chunk.len() as u64);
@@ -114,11 +147,8 @@ impl Upload {
         run_blocking(move || {
             let mut writer = inner.writer(writer)?;
             writer.write(buffered.bytes())?;
-            match writer.finish(&key, inner.start) {
-                Ok(staged) => Ok(StagedValue::new(StagedContent::File(staged))),
-                Err(FinishError::Store(error)) => Err(error),
-                Err(FinishError::Sync(error)) => Err(inner.sync_failed(error)),
-            }
+            let staged = writer.finish(&key, inner.start).map_err(|error| inner.finish_failed(error))?;
+            Ok(StagedValue::new(StagedContent::File(staged)))
         })
         .await
     }
@@ -176,8 +206,38 @@ impl StoreInner {
         }
     }
 
+    /// The records of keys as of one moment. Fails with [`StoreError::PreconditionFailed`] for the first that has another
+    /// version.
+    fn records_at(&self, keys: &[(Key, Version)]) -> Result<Vec<Record>, StoreError> {
+        let (view, _gate) = self.views.stable()?;
+        let records = keys.iter().map(|(key, version)| {
+            let record = view.record(key)?;
+            let current = record.as_ref().map(|record| record.version(self.store_id()));
+            record
+                .filter(|_| current == Some(*version))
+                .ok_or_else(|| StoreError::PreconditionFailed { key: key.clone(), current })
+        });
+        records.collect()
+    }
+
+    /// The file of a record as a part; a new one, which is removed on drop, if the value is small. Blocks.
+    fn part_file(&self, key: &Key, record: &Record) -> Result<(PartFile, Option<StagedFile>), StoreError> {
+        let bytes = match &record.location {
+            Location::File(file) => return Ok((PartFile { key: key.clone(), file: *file }, None)),
+            Location::Inline(bytes) => bytes,
+        };
+        let mut writer = self.writer(None)?;
+        writer.write(bytes)?;
+        let staged = writer.finish(key, self.start).map_err(|error| self.finish_failed(error))?;
+        Ok((PartFile { key: key.clone(), file: staged.file }, Some(staged)))
+    }
+
     /// A full disk affects only this value; any other failed sync makes the store read-only.
-    fn sync_failed(&self, error: std::io::Error) -> StoreError {
+    fn finish_failed(&self, error: FinishError) -> StoreError {
+        let error = match error {
+            FinishError::Store(error) => return error,
+            FinishError::Sync(error) => error,
+        };
         match StoreError::io("sync a value file", error) {
             StoreError::OutOfSpace => StoreError::OutOfSpace,
             error => {

@@ -18,6 +18,7 @@ use rustix::{
 };
 use zarrd_store::{Admitted, WarningRate};
 
+use super::joined;
 use crate::{
     lock::{Place, Replaced},
     record::{FileId, directory_name},
@@ -116,21 +117,37 @@ impl Directory {
         self.with_descriptor(|| File::create_new(&path))
     }
 
-    /// Opens a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
-    pub(crate) fn open_file(&self, id: FileId) -> io::Result<ValueFile> {
+    /// Creates the directory of a joined value, and the list of its parts in it. Blocks like [`Directory::create_file`].
+    pub(super) fn create_joined(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
+        fs::create_dir(&path)?;
+        self.with_descriptor(|| File::create_new(path.join(joined::LIST))).inspect_err(|_| {
+            // If this fails as well, the next start finds an orphan.
+            let _ = fs::remove_dir(&path);
+        })
+    }
+
+    /// Makes the file of a value a part of a joined value as well.
+    pub(super) fn link_part(&self, file: FileId, id: FileId, index: usize) -> io::Result<()> {
+        fs::hard_link(self.0.path.join(file.path()), self.0.path.join(joined::part_path(id, index)))
+    }
+
+    /// Opens a file by its path in the directory of values. Blocks, also for a descriptor; fails with `EMFILE` after
+    /// [`MAX_DESCRIPTOR_WAIT`].
+    pub(super) fn open_file(&self, path: &str) -> io::Result<ValueFile> {
+        let path = self.0.path.join(path);
         self.with_descriptor(|| regular_file::options().open(&path))
     }
 
     /// Opens a file if that needs no disk access, so that async threads may call it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn try_open_file(&self, id: FileId) -> ImmediateOrBlocking<ValueFile> {
+    pub(super) fn try_open_file(&self, path: &str) -> ImmediateOrBlocking<ValueFile> {
         use rustix::fs::{ResolveFlags, openat2};
         let Some(descriptor) = Descriptors::take(&self.0.descriptors, Instant::now()) else {
             return ImmediateOrBlocking::WouldBlock;
         };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        match openat2(&self.0.root, id.path(), flags, Mode::empty(), ResolveFlags::CACHED) {
+        match openat2(&self.0.root, path, flags, Mode::empty(), ResolveFlags::CACHED) {
             Ok(file) => ImmediateOrBlocking::Done(ValueFile { file: file.into(), _descriptor: descriptor }),
             Err(_) => ImmediateOrBlocking::WouldBlock,
         }
@@ -138,7 +155,7 @@ impl Directory {
 
     /// Opens a file if that needs no disk access, which only Linux reports.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn try_open_file(&self, _id: FileId) -> ImmediateOrBlocking<ValueFile> {
+    pub(super) fn try_open_file(&self, _path: &str) -> ImmediateOrBlocking<ValueFile> {
         ImmediateOrBlocking::WouldBlock
     }
 
@@ -156,11 +173,12 @@ impl Directory {
         }
     }
 
-    pub(crate) fn remove_file(&self, id: FileId) -> io::Result<()> {
-        fs::remove_file(self.0.path.join(id.path()))
+    /// Removes the file of a value, or the directory of a joined one. Blocks.
+    pub(crate) fn remove_value(&self, id: FileId) -> io::Result<()> {
+        remove_value(&self.0.path.join(id.path()))
     }
 
-    /// True unless the file does not exist. Blocks.
+    /// True unless the file of a value does not exist. Blocks.
     pub(crate) fn has_file(&self, id: FileId) -> bool {
         self.0.path.join(id.path()).try_exists().unwrap_or(true)
     }
@@ -242,6 +260,15 @@ impl DerefMut for ValueFile {
     }
 }
 
+/// Removes the file of a value, or the directory of a joined one with the files that it was made with.
+pub(crate) fn remove_value(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        // Some systems do not say which of the two it is.
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory || path.is_dir() => joined::remove(path),
+        removed => removed,
+    }
+}
+
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     let errors = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|error| errors.contains(&error))
@@ -282,7 +309,7 @@ mod tests {
         let (_dir, directory) = directory(RESERVED_DESCRIPTORS + 2 * MIN_DESCRIPTORS);
         let mut open: Vec<ValueFile> =
             (0..MIN_DESCRIPTORS).map(|id| directory.create_file(FileId(id)).unwrap()).collect();
-        assert!(matches!(directory.try_open_file(FileId(0)), ImmediateOrBlocking::WouldBlock));
+        assert!(matches!(directory.try_open_file(&FileId(0).path()), ImmediateOrBlocking::WouldBlock));
         let refused = directory.create_file(FileId(MIN_DESCRIPTORS)).err().unwrap();
         assert!(is_out_of_descriptors(&refused), "{refused:?}");
         let waiting = {

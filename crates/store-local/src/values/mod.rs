@@ -13,19 +13,25 @@
 //! Numbers are big-endian. The commit is the last one when the file was written. The record of a key contains the
 //! checksum of the footer, which covers the page sums, which cover the sums, which cover the data. A reader therefore
 //! checks any range by reading its blocks, a page of 4 KiB for every 64 MiB of data, and the footer.
+//!
+//! A value of several files is a directory in the place of its file, see [`joined`].
 
 mod buffers;
 mod directory;
+mod join;
+pub(crate) mod joined;
 mod reader;
 mod trailer;
 mod writer;
 
 pub(crate) use self::{
     buffers::{BUFFER_BYTES, Buffer, Buffers},
-    directory::Directory,
-    reader::{OpenValue, verify},
+    directory::{Directory, remove_value},
+    join::{JoinError, join},
+    joined::PartFile,
+    reader::{OpenValue, read_joined, verify},
     trailer::read_footer,
-    writer::{FinishError, StagedFile, Writer},
+    writer::{FinishError, StagedFile, ValueForm, Writer},
 };
 
 /// The data that one checksum covers, in bytes.

@@ -38,6 +38,11 @@ impl Layout {
         Self { size, key_len: key.as_bytes().len() as u64 }
     }
 
+    /// The layout of a file whose key is not known.
+    pub(super) fn with_key_len(size: u64, key_len: u16) -> Self {
+        Self { size, key_len: key_len.into() }
+    }
+
     pub(super) fn blocks(&self) -> u64 {
         self.size.div_ceil(BLOCK_BYTES)
     }
@@ -71,13 +76,23 @@ impl Layout {
 impl PageSums {
     /// Checks page checksums and footer against the checksum in the index's record and the expected content.
     pub(super) fn parse(end: &[u8], expected: &Footer<'_>, checksum: u64) -> Option<Self> {
+        let (sums, footer) = Self::split(end, Layout::new(expected.size, expected.key), checksum)?;
+        (footer == expected.encode(footer_commit(footer)?)).then(|| Self(decode_sums(sums)))
+    }
+
+    /// Checks page checksums and footer against a checksum from a list of parts alone.
+    pub(super) fn parse_part(end: &[u8], layout: Layout, checksum: u64) -> Option<Self> {
+        let (sums, _) = Self::split(end, layout, checksum)?;
+        Some(Self(decode_sums(sums)))
+    }
+
+    /// The page checksums and the footer, if they have this checksum.
+    fn split(end: &[u8], layout: Layout, checksum: u64) -> Option<(&[u8], &[u8])> {
         let (body, sum) = end.split_last_chunk::<8>()?;
         if u64::from_be_bytes(*sum) != checksum || xxh3_64(body) != checksum {
             return None;
         }
-        let pages = Layout::new(expected.size, expected.key).pages();
-        let (sums, footer) = body.split_at_checked(to_usize(pages.saturating_mul(8)))?;
-        (footer == expected.encode(footer_commit(footer)?)).then(|| Self(decode_sums(sums)))
+        body.split_at_checked(to_usize(layout.pages().saturating_mul(8)))
     }
 
     /// The checksums on a page, after checking it.

@@ -24,10 +24,20 @@ pub(crate) struct Writer {
     sums: Vec<u64>,
 }
 
-/// A value file that is durable except for its directory entry. Dropping it removes the file.
+/// A value file, or the directory of a joined value, that is durable except for its directory entry. Dropping it removes
+/// the file.
 pub(crate) struct StagedFile {
     pub(crate) file: FileRef,
+    pub(crate) form: ValueForm,
     guard: UnlinkOnDrop,
+}
+
+/// The form of a value on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueForm {
+    File,
+    /// The files of the parts from which the value was joined.
+    Joined,
 }
 
 /// Removes an unreferenced file on drop.
@@ -41,7 +51,24 @@ struct UnlinkOnDrop {
 impl Writer {
     /// Creates the file. Blocks.
     pub(crate) fn create(directory: &Directory, id: FileId, collector: GarbageCollector) -> Result<Self, StoreError> {
-        let file = directory.create_file(id).map_err(|error| StoreError::io("create a value file", error))?;
+        Self::with_file(id, collector, || directory.create_file(id))
+    }
+
+    /// Creates the directory of a joined value, and the file with the list of its parts. Blocks.
+    pub(super) fn create_list(
+        directory: &Directory,
+        id: FileId,
+        collector: GarbageCollector,
+    ) -> Result<Self, StoreError> {
+        Self::with_file(id, collector, || directory.create_joined(id))
+    }
+
+    fn with_file(
+        id: FileId,
+        collector: GarbageCollector,
+        create: impl FnOnce() -> io::Result<ValueFile>,
+    ) -> Result<Self, StoreError> {
+        let file = create().map_err(|error| StoreError::io("create a value file", error))?;
         let guard = UnlinkOnDrop { id, collector, retained: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
@@ -63,7 +90,8 @@ impl Writer {
         let (trailer, checksum) = footer.trailer(&self.sums);
         self.file.write_all(&trailer).map_err(|error| StoreError::io("write a value file", error))?;
         self.file.sync_data().map_err(FinishError::Sync)?;
-        Ok(StagedFile { file: FileRef { id, size: self.size, checksum }, guard: self.guard })
+        let file = FileRef { id, size: self.size, checksum };
+        Ok(StagedFile { file, form: ValueForm::File, guard: self.guard })
     }
 
     fn sum(&mut self, mut chunk: &[u8]) {
@@ -97,6 +125,11 @@ impl From<StoreError> for FinishError {
 }
 
 impl StagedFile {
+    /// The joined value of this size whose list of parts the file is.
+    pub(super) fn joined(self, size: u64) -> Self {
+        Self { file: FileRef { size, ..self.file }, form: ValueForm::Joined, ..self }
+    }
+
     /// Retains the file, since the index may refer to it now.
     pub(crate) fn retain(&self) {
         self.guard.retained.store(true, Ordering::Relaxed);

@@ -11,6 +11,7 @@
 mod conformance;
 mod faults;
 mod incomplete;
+mod joined;
 mod prefix_snapshots;
 mod recover;
 mod scrub;

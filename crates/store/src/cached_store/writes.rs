@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{CachedStore, ValueCache};
-use crate::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, ReadableStore, StoreError, WriteableStore};
+use crate::{
+    Key, KeyCount, Payload, Precondition, Prefix, PutResult, ReadableStore, ReceivingStore, StoreError, WriteableStore,
+};
 
 /// A change of a key, or of all below a prefix, that is being made. Once it is dropped, nothing that was requested before
 /// is used any more: not after a failure either, since the key may have another value than was thought.
@@ -37,6 +39,10 @@ impl<S: ReadableStore + WriteableStore> WriteableStore for CachedStore<S> {
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let _running = RunningChange { cache: &self.cache, key: None };
         self.store.erase_prefix(prefix).await
+    }
+
+    fn receiving(&self) -> Option<&dyn ReceivingStore> {
+        self.store.receiving()
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::Keyed;
 use crate::{
-    BackendErrorKind, Batch, Change, ChangeOutcome, Key, ListableStore, PageRequest, Payload, Precondition, Prefix,
+    BackendErrorKind, Batch, Change, ChangeOutcome, Key, ListableStore, PageRequest, Precondition, Prefix,
     ReadableStore, StoreError, WriteableStore,
     batch::{ConditionalChange, check_condition},
     freshness, not_before,
@@ -131,8 +131,7 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> Applying<S> {
         match change {
             Change::Set { staged, precondition } => {
                 let value = self.store.spooled(staged)?;
-                let payload = Payload::sized(value.len(), value.stream(0..value.len()));
-                let payload = payload.with_attributes(staged.attributes().clone());
+                let payload = value.payload().with_attributes(staged.attributes().clone());
                 Ok(ChangeOutcome::Set(store.set(staged.key(), payload, precondition.clone()).await?))
             }
             Change::Put { key, value, precondition } => {

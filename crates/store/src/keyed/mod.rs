@@ -26,7 +26,8 @@ use crate::{
 /// values of one key. Values of different keys may be of different moments.
 ///
 /// If the store can be written, so can this one, as far as the guarantees say: it is a [`BatchStore`](crate::BatchStore)
-/// whose batches are made key by key. Staged values are in files without names in the temporary directory of the system.
+/// whose batches are made key by key. Staged values are where the store [receives](crate::ReceivingStore) them, or in files
+/// without names in the temporary directory of the system.
 ///
 /// The memory of a snapshot grows with the number of its keys. [`Prefetch::Value`] requests a value, unless another
 /// snapshot prefetches it or 32 others are prefetched. What one snapshot has prefetched serves any other that reads that

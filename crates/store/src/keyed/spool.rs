@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 
-use crate::{ByteStream, Payload, StoreError, UploadError};
+use crate::{ByteStream, Key, Payload, ReceivedValue, ReceivingStore, Reception, StoreError, UploadError};
 
 /// The size up to which a staged value is in memory, in bytes.
 const MAX_IN_MEMORY: usize = 16 << 10;
@@ -34,7 +34,16 @@ struct Segment {
 pub(super) struct Spooled {
     spool: Spool,
     len: u64,
-    pieces: Vec<Piece>,
+    content: Content,
+}
+
+/// The content of a staged value.
+#[derive(Clone, Debug)]
+enum Content {
+    /// Pieces in memory and in temporary files.
+    Pieces(Vec<Piece>),
+    /// A value that the store has received.
+    Received(Arc<dyn ReceivedValue>),
 }
 
 #[derive(Clone, Debug)]
@@ -44,30 +53,54 @@ enum Piece {
 }
 
 impl Spool {
-    /// Receives a value.
-    pub(super) async fn receive(&self, payload: Payload) -> Result<Spooled, StoreError> {
+    /// Receives a value for a key: where it will be, if it is large and the store can do so.
+    pub(super) async fn receive(
+        &self,
+        store: Option<&dyn ReceivingStore>,
+        key: &Key,
+        payload: Payload,
+    ) -> Result<Spooled, StoreError> {
+        let store = store.filter(|_| payload.size.is_some_and(|size| size > MAX_IN_MEMORY as u64));
+        let payload = match store {
+            None => payload,
+            Some(store) => match store.receive(key, payload).await? {
+                Reception::Received(value) => {
+                    let (spool, len) = (self.clone(), value.size());
+                    return Ok(Spooled { spool, len, content: Content::Received(value) });
+                }
+                Reception::Full(payload) => payload,
+            },
+        };
+        let (len, pieces) = self.receive_pieces(payload).await?;
+        Ok(Spooled { spool: self.clone(), len, content: Content::Pieces(pieces) })
+    }
+
+    async fn receive_pieces(&self, payload: Payload) -> Result<(u64, Vec<Piece>), StoreError> {
         let Payload { size, mut stream, .. } = payload;
-        let mut value = Spooled { spool: self.clone(), len: 0, pieces: Vec::new() };
+        let (mut len, mut pieces) = (0_u64, Vec::new());
         let mut buffer = BytesMut::new();
-        while let Some(bytes) = stream.try_next().await? {
-            value.len = value.len.saturating_add(bytes.len() as u64);
-            if let Some(announced) = size.filter(|size| value.len > *size) {
-                return Err(UploadError::LengthMismatch { announced, received: value.len }.into());
+        while let Some(mut bytes) = stream.try_next().await? {
+            len = len.saturating_add(bytes.len() as u64);
+            if let Some(announced) = size.filter(|size| len > *size) {
+                return Err(UploadError::LengthMismatch { announced, received: len }.into());
+            }
+            while buffer.is_empty() && bytes.len() >= BUFFER {
+                pieces.push(self.write(bytes.split_to(BUFFER)).await?);
             }
             buffer.extend_from_slice(&bytes);
             if buffer.len() >= BUFFER {
-                value.pieces.push(self.write(buffer.split().freeze()).await?);
+                pieces.push(self.write(buffer.split().freeze()).await?);
             }
         }
-        if let Some(announced) = size.filter(|size| value.len != *size) {
-            return Err(UploadError::LengthMismatch { announced, received: value.len }.into());
+        if let Some(announced) = size.filter(|size| len != *size) {
+            return Err(UploadError::LengthMismatch { announced, received: len }.into());
         }
         match buffer.len() {
             0 => {}
-            ..=MAX_IN_MEMORY if value.pieces.is_empty() => value.pieces.push(Piece::Memory(buffer.freeze())),
-            _ => value.pieces.push(self.write(buffer.freeze()).await?),
+            ..=MAX_IN_MEMORY if pieces.is_empty() => pieces.push(Piece::Memory(buffer.freeze())),
+            _ => pieces.push(self.write(buffer.freeze()).await?),
         }
-        Ok(value)
+        Ok((len, pieces))
     }
 
     /// True if this spool has received a value.
@@ -108,16 +141,27 @@ impl Spool {
 }
 
 impl Spooled {
-    /// The length in bytes.
+    /// The number of bytes.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The bytes of a range, which is within the value.
+    /// The value as a payload.
+    pub(super) fn payload(&self) -> Payload {
+        match &self.content {
+            Content::Pieces(_) => Payload::sized(self.len, self.stream(0..self.len)),
+            Content::Received(value) => Payload::of_received(Arc::clone(value)),
+        }
+    }
+
+    /// The bytes of a range.
     pub(super) fn stream(&self, range: std::ops::Range<u64>) -> ByteStream {
-        let mut at = 0_u64;
-        let mut wanted = Vec::new();
-        for piece in &self.pieces {
+        let pieces = match &self.content {
+            Content::Pieces(pieces) => pieces,
+            Content::Received(value) => return Arc::clone(value).read(range),
+        };
+        let (mut wanted, mut at) = (Vec::new(), 0_u64);
+        for piece in pieces {
             let start = at;
             at = at.saturating_add(piece.len() as u64);
             let within = range.start.max(start)..range.end.min(at);

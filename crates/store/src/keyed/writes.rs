@@ -6,8 +6,9 @@ use futures::StreamExt;
 use super::{Keyed, apply, spool::Spooled};
 use crate::{
     Batch, BatchStore, ByteRange, ByteStream, ChangeOutcome, Key, KeyCount, ListableStore, Payload, Precondition,
-    Prefix, PutResult, ReadableStore, Staged, StoreError, WriteableStore, Writes,
+    Prefix, PutResult, ReadableStore, Staged, StoreError, Version, WriteableStore, Writes,
     batch::{ConditionalChange, check_condition},
+    stage_copy_of_parts,
 };
 
 impl<S> Keyed<S> {
@@ -58,8 +59,12 @@ impl<S: ReadableStore + ListableStore + WriteableStore + 'static> BatchStore for
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.check_writes()?;
         let attributes = payload.attributes.clone();
-        let value = self.spool.receive(payload).await?;
+        let value = self.spool.receive(self.store.receiving(), key, payload).await?;
         Ok(Staged::new(key.clone(), value.len(), attributes, value))
+    }
+
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError> {
+        stage_copy_of_parts(self, key, parts).await
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {

@@ -56,7 +56,7 @@ impl Space {
 
     /// Reads a payload into memory, counting each chunk before it is stored.
     pub(super) async fn receive(&self, key: &Key, payload: Payload) -> Result<Value, StoreError> {
-        let Payload { size: announced, mut stream, attributes } = payload;
+        let Payload { size: announced, mut stream, attributes, .. } = payload;
         let MemoryLimits { value_bytes: limit, total_bytes: total } = self.limits;
         if announced.is_some_and(|size| size > limit) {
             return Err(UploadError::TooLarge { limit }.into());

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     Batch, BatchStore, ByteRange, ByteStream, Change, ChangeOutcome, Intent, Key, KeyCount, Payload, Precondition,
-    Prefix, PutResult, ReadableStore, RunId, Staged, StoreError, TransactionalStore, WriteableStore, not_before,
+    Prefix, PutResult, ReadableStore, RunId, Staged, StoreError, TransactionalStore, Version, WriteableStore,
+    not_before, stage_copy_of_parts,
 };
 
 /// The error of a change that names a mount, or what a mount hides.
@@ -162,6 +163,14 @@ impl BatchStore for Mounts {
                 let staged = mount.store.writes()?.stage(&below, payload).await.map_err(|error| mount.error(error))?;
                 Ok(staged.with_key(key.clone()))
             }
+        }
+    }
+
+    async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError> {
+        let is_in_root = |key: &Key| matches!(self.place_of_key(key), Place::Root);
+        match is_in_root(key) && parts.iter().all(|(part, _)| is_in_root(part)) {
+            true => self.root.writes()?.stage_joined(key, parts).await,
+            false => stage_copy_of_parts(self, key, parts).await,
         }
     }
 

@@ -8,8 +8,8 @@ use futures::{StreamExt, stream};
 use super::{StorePieces, claims::Claims, reader::Reader, request::Value};
 use crate::{
     ByteRange, CachedMeta, DirPage, GetResult, Key, KeyCount, KeyPage, KeyTurns, ListableStore, MetadataCache,
-    PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Scan, ScanPage, StoreError, ValueMeta,
-    Version, WriteableStore, cached_store::is_document,
+    PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, ReceivingStore, Scan, ScanPage, StoreError,
+    ValueMeta, Version, WriteableStore, cached_store::is_document,
 };
 
 /// The number of times that a read begins again because the value changed in between.
@@ -188,6 +188,10 @@ impl<S: WriteableStore + Send + Sync> WriteableStore for PieceStore<S> {
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         self.store.erase_prefix(prefix).await
+    }
+
+    fn receiving(&self) -> Option<&dyn ReceivingStore> {
+        self.store.receiving()
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {

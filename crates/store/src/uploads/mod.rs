@@ -18,7 +18,6 @@ mod types;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use futures::{StreamExt, TryStreamExt, stream};
 
 pub use self::{
     error::UploadsError,
@@ -34,7 +33,7 @@ use self::{
 };
 use crate::{
     Attributes, Change, ChangeOutcome, Checksum, Key, MAX_PARTS, Payload, Precondition, PutResult, Scan, Scanned,
-    Snapshot, Staged, StoreError, TransactionalStore, Version,
+    Staged, StoreError, TransactionalStore, Version,
 };
 
 /// The number of keys that a sweep lists at a time.
@@ -58,10 +57,9 @@ pub struct StagedPart {
 ///
 /// - Every [`TransactionalStore`] has it. What is under way survives a restart if values do.
 /// - Parts count as used space, and take as much while the upload lasts as any value.
-/// - Completing copies the bytes of the parts into one value, in bounded memory, before its commit: it takes the time of
-///   writing the value once more, and the space of parts and value together until the parts are removed after it. A value
-///   stays one file, with all that the store guarantees for it. If it fails, for example with
-///   [`StoreError::OutOfSpace`], the upload is as before.
+/// - Completing [joins](crate::BatchStore::stage_joined) the parts before its commit. A store that copies them for that takes
+///   the time of writing the value once more, and the space of parts and value together until the parts are removed after
+///   it. If it fails, for example with [`StoreError::OutOfSpace`], the upload is as before.
 /// - Numbers and sizes of parts are the caller's to judge, except that numbers are 1 to [`MAX_PARTS`] and ascend. Who may
 ///   go on with an upload is as well ([`Upload::owner`]).
 /// - Uploads are in no listing, snapshot, backup or copy of the store. Erasing the key, or everything, does not end them.
@@ -173,7 +171,7 @@ pub trait UploadStore: TransactionalStore {
     /// - [`UploadsError::NotFound`] if there is no such upload, or if it was completed with other parts.
     /// - [`UploadsError::NoParts`], [`UploadsError::PartOrder`], or [`UploadsError::InvalidPart`] for the first part that the
     ///   upload does not have at this version.
-    /// - [`StoreError::PreconditionFailed`], and whatever [`stage`](crate::BatchStore::stage) fails with.
+    /// - [`StoreError::PreconditionFailed`], and whatever [`stage_joined`](crate::BatchStore::stage_joined) fails with.
     async fn complete_upload(
         &self,
         key: &Key,
@@ -282,9 +280,8 @@ async fn complete_once<S: TransactionalStore + ?Sized>(
     let record = UploadRecord::decode(found.bytes().await?, names)?;
     let current = store.head(names.key()).await?.map(|meta| meta.version);
     completion.precondition.check(names.key(), current)?;
-    let joined = joined(store, names, completion.parts).await?;
-    let staged =
-        store.stage(names.key(), joined.with_attributes(attributes.with_checksum(completion.checksum))).await?;
+    let staged = joined(store, names, completion.parts).await?;
+    let staged = staged.with_attributes(attributes.with_checksum(completion.checksum));
     let completed = CompletedRecord { upload: record, digest: digest_of(completion.parts), version: None };
     let changes = vec![
         Change::Erase { key: names.upload()?, precondition: Precondition::at(upload) },
@@ -299,33 +296,20 @@ async fn complete_once<S: TransactionalStore + ?Sized>(
     Ok(result)
 }
 
-/// The bytes of the parts, one after the other.
+/// Stages the parts as one value.
 async fn joined<S: TransactionalStore + ?Sized>(
     store: &S,
     names: &Names,
     parts: &[(u32, Version)],
-) -> Result<Payload, UploadsError> {
-    let keys = parts.iter().map(|(number, _)| names.part(*number)).collect::<Result<Vec<_>, _>>()?;
-    let snapshot = store.snapshot(&keys).await?;
-    let mut size = 0_u64;
-    for (key, (number, version)) in keys.iter().zip(parts) {
-        let found = snapshot.meta(key).await?.filter(|meta| meta.version == *version);
-        let meta = found.ok_or(UploadsError::InvalidPart { number: *number })?;
-        size = size.saturating_add(meta.size);
-    }
-    let reading = stream::try_unfold((snapshot, keys.into_iter()), async |(snapshot, mut keys)| {
-        let Some(key) = keys.next() else { return Ok::<_, StoreError>(None) };
-        let part = open_part(&*snapshot, &key).await?;
-        Ok(Some((part, (snapshot, keys))))
-    });
-    Ok(Payload::sized(size, reading.try_flatten()))
-}
-
-async fn open_part(snapshot: &dyn Snapshot, key: &Key) -> Result<crate::ByteStream, StoreError> {
-    match snapshot.get(key, None).await? {
-        Some(part) => Ok(part.stream.boxed()),
-        None => Err(StoreError::NotInSnapshot { key: key.clone() }),
-    }
+) -> Result<Staged, UploadsError> {
+    let keys = parts.iter().map(|(number, version)| Ok((names.part(*number)?, *version)));
+    let keys = keys.collect::<Result<Vec<_>, UploadsError>>()?;
+    store.stage_joined(names.key(), &keys).await.map_err(|error| match error {
+        StoreError::PreconditionFailed { key, .. } => {
+            UploadsError::InvalidPart { number: names.number_of(&key).unwrap_or_default() }
+        }
+        error => error.into(),
+    })
 }
 
 /// The result of a completion with the same parts.

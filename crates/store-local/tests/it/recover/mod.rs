@@ -177,10 +177,10 @@ async fn what_is_no_store_or_newer_or_in_use_is_refused() {
     for file in ["zarrd.json", "zarrd.json.copy"] {
         let path = sample.dir.path().join(file);
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace("\"format\": 2", "\"format\": 4")).unwrap();
+        fs::write(&path, text.replace("\"format\": 2", "\"format\": 5")).unwrap();
     }
     match Recovery::open(sample.dir.path()).await {
-        Err(OpenError::UnsupportedFormat { found, .. }) => assert_eq!(found, 4),
+        Err(OpenError::UnsupportedFormat { found, .. }) => assert_eq!(found, 5),
         other => panic!("{other:?}"),
     }
 }
@@ -211,7 +211,7 @@ async fn refused_recoveries_leave_every_file() {
         let identity = fs::read_to_string(dir.join("zarrd.json")).unwrap();
         for name in ["zarrd.json", "zarrd.json.copy"] {
             // One of the two is enough to know that it is a newer format, whatever the other one says.
-            fs::write(dir.join(name), identity.replace("\"format\": 2", "\"format\": 4")).unwrap();
+            fs::write(dir.join(name), identity.replace("\"format\": 2", "\"format\": 5")).unwrap();
             let other = if name == "zarrd.json" { "zarrd.json.copy" } else { "zarrd.json" };
             fs::write(dir.join(other), "noise").unwrap();
             refused("UnsupportedFormat").await;

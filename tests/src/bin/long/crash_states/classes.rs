@@ -19,6 +19,7 @@ pub(crate) const CLASSES: &[Class] = &[
     Class { name: "log-spare", patterns: &["log/spare-*"], noticed_by: Some("start") },
     Class { name: "log-bulk", patterns: &["log/*.bulk"], noticed_by: Some("large") },
     Class { name: "value", patterns: &["values/*/*"], noticed_by: Some("steady") },
+    Class { name: "value-parts", patterns: &["values/*/*/*"], noticed_by: Some("uploads") },
     Class { name: "value-dirs", patterns: &["values/*"], noticed_by: Some("steady") },
     Class { name: "values-dir", patterns: &["values"], noticed_by: Some("create") },
     Class { name: "index", patterns: &["index*/**"], noticed_by: Some("steady") },

@@ -264,7 +264,9 @@ fn uploads(random: &mut SmallRng, task: u32) -> Vec<Step> {
     let mut all = Vec::new();
     for _ in 0..12 {
         let end = *[End::Completed, End::Completed, End::Aborted, End::Open].choose(random).expect("an end");
-        all.push(Step::Upload(key(task, random.random_range(0..6)), len(random).min(40_000), end));
+        // Parts with files of their own are joined, others copied.
+        let len = if random.random_bool(0.5) { random.random_range(13_000..40_000) } else { len(random).min(40_000) };
+        all.push(Step::Upload(key(task, random.random_range(0..6)), len, end));
         all.extend(steps(random, task, 3, 6));
     }
     all

@@ -51,6 +51,7 @@ pub(crate) fn options(index: IndexKind, sizes: Sizes) -> Options {
         reserve_bytes: Some(0),
         commit_buffer_bytes: Some(64 << 10),
         segment_bytes: Some(64 << 10),
+        min_joined_bytes: 0,
         // Its file is one of those that a crash leaves in any state.
         scrub: Some(Duration::from_secs(1)),
         ..Options::new(index)
