@@ -10,7 +10,7 @@ use serde_json::json;
 use zarrd_executor::{Cost, Work};
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ArrayContext, ChunkPolicy, Converted, Loss, Unconvertible},
+    convert::{ChunkPolicy, Loss, Unconvertible},
     documents::{
         draft, parse_object,
         write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
@@ -24,6 +24,7 @@ use zarrd_store::{Entry, Key, Version};
 
 use super::{
     array_contexts::ArrayContexts,
+    conversion::{Conversion, ConvertedNode},
     create::commit,
     shrinking_commit::commit_shrinks,
     siblings,
@@ -246,46 +247,6 @@ impl InPlaceEdits {
             node_changes.push(NodeChange { path, dialect: to, node });
         }
         Ok(())
-    }
-}
-
-/// Converts nodes one after the other.
-struct Conversion {
-    to: Dialect,
-    chunks: ChunkPolicy,
-    contexts: Arc<ArrayContexts>,
-    /// The topmost node of the contexts.
-    top: NodePath,
-    /// The last original, and its conversion: many nodes of a large tree have the same documents.
-    last: Option<(Arc<StoredNode>, NodeKind, ArrayContext, ConvertedNode)>,
-}
-
-/// The documents of a node in another dialect, in the layout of new ones, and what is lost.
-struct ConvertedNode {
-    stored: StoredNode,
-    losses: Vec<Loss>,
-}
-
-impl Conversion {
-    fn new(to: Dialect, chunks: ChunkPolicy, contexts: Arc<ArrayContexts>, top: NodePath) -> Self {
-        Self { to, chunks, contexts, top, last: None }
-    }
-
-    fn convert(&mut self, node: &NodeTree) -> Result<&ConvertedNode, NodeError> {
-        let context = self.contexts.at(&node.path, &self.top);
-        let is_last = |(stored, kind, of, _): &(Arc<StoredNode>, NodeKind, ArrayContext, ConvertedNode)| {
-            Arc::ptr_eq(stored, &node.stored) && *kind == node.kind && *of == context
-        };
-        let last = match self.last.take().filter(is_last) {
-            Some(last) => last,
-            None => {
-                let converted = read_model(node)?.convert(&node.path, self.to, self.chunks, context)?;
-                let Converted { document, losses } = converted;
-                let stored = StoredNode::from_node_document(self.to, &document).formatted();
-                (node.stored.clone(), node.kind, context, ConvertedNode { stored, losses })
-            }
-        };
-        Ok(&self.last.insert(last).3)
     }
 }
 

@@ -10,6 +10,7 @@
 //! takes more is ordered so that it can be repeated ([`erase_by_key`], [`reshape_by_key`]).
 
 pub(crate) mod array_contexts;
+mod conversion;
 pub(crate) mod convert;
 mod copied_chunks;
 pub(crate) mod copy;

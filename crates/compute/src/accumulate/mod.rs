@@ -7,6 +7,7 @@ mod float_sums;
 mod integer_sums;
 mod logical;
 mod modes;
+mod part_sums;
 mod positions;
 
 use std::{any::Any, ops::Range};
