@@ -165,6 +165,32 @@ async fn orphans_are_removed_before_a_value_is_refused() {
     }
 }
 
+/// XFS gives back the space of a removed file later, so that one block after the other was released for the same need.
+#[tokio::test]
+async fn no_more_ballast_is_released_than_is_needed() {
+    for kind in KINDS {
+        for file_system in [FileSystem::Ext4, FileSystem::Xfs] {
+            let Some(disk) = SmallDisk::mount(file_system, 512) else { return };
+            let launch = Launch::of(format_args!("{kind}:{}", disk.store().display()));
+            let server = launch.start();
+            // So that little time passes between the last value and the full disk.
+            disk.fill(48 << 20);
+            for number in 0..400 {
+                assert_eq!(put(&server, number).await, StatusCode::CREATED);
+            }
+            let ballast = || fs::read_dir(disk.store().join("ballast")).unwrap().flatten();
+            let blocks = || ballast().filter(|entry| entry.file_name().to_string_lossy().parse::<u8>().is_ok()).count();
+            let before = blocks();
+            // The index takes the values within the next seconds.
+            disk.fill(1 << 20);
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            let released = before - blocks();
+            assert!(released <= 2, "{kind} {file_system:?}: {released} of {before}");
+            server.stop();
+        }
+    }
+}
+
 /// Overwriting what a copy shares takes new blocks, so that erasing does too.
 #[tokio::test]
 async fn store_that_shares_blocks_with_its_copy_erases_on_a_full_disk() {

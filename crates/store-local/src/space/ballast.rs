@@ -136,19 +136,34 @@ impl Ballast {
         removed > 0
     }
 
-    /// Removes a block; returns false if there is none, or it cannot be removed.
+    /// Removes a block, and returns when its space is free; returns false if there is none, or it cannot be removed.
     fn remove(&self, block: &Path) -> bool {
-        let Ok(metadata) = fs::metadata(block) else { return false };
+        let Ok(file) = File::options().write(true).open(block) else { return false };
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        let before = self.space().map_or(0, |space| space.free);
+        // XFS frees the space of a truncated file at once, and that of a removed one later.
+        let _ = file.set_len(0);
         match fs::remove_file(block) {
             Ok(()) => {
-                self.allocated_bytes.fetch_sub(metadata.len().min(self.size()), Ordering::Relaxed);
-                tracing::warn!(bytes = metadata.len(), "the disk is full: released a block of the ballast");
+                drop(file);
+                self.allocated_bytes.fetch_sub(bytes.min(self.size()), Ordering::Relaxed);
+                tracing::warn!(bytes, "the disk is full: released a block of the ballast");
+                self.wait_for_space(before.saturating_add(bytes / 2));
                 true
             }
             Err(error) => {
                 tracing::warn!(%error, "could not release a block of the ballast");
                 false
             }
+        }
+    }
+
+    /// Writes all changes of the file system, unless so much space is free: Btrfs does not give back space before that.
+    fn wait_for_space(&self, free: u64) {
+        if self.space().is_ok_and(|space| space.free < free)
+            && let Err(error) = File::open(&self.dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?))
+        {
+            tracing::debug!(%error, "could not sync the file system");
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageReques
     }
     let last = keys.last().filter(|_| more);
     let cursor = last.map(|last| inner.cursor(ListingKind::Keys, prefix, last.key.as_str()));
-    Ok(KeyPage { keys, cursor })
+    Ok(KeyPage::new(keys, cursor))
 }
 
 /// A page of the keys and prefixes directly below a prefix. Skips the keys below each child.

@@ -281,7 +281,7 @@ impl ListableStore for LocalPrefixSnapshot {
         let (inner, prefix) = (Arc::clone(&self.0), prefix.clone());
         run_blocking(move || {
             let (keys, cursor) = inner.keys_below(&prefix, &page, |name, record| inner.entry(name, record))?;
-            Ok(KeyPage { keys, cursor })
+            Ok(KeyPage::new(keys, cursor))
         })
         .await
     }
