@@ -169,9 +169,12 @@ fn text(reader: &mut impl Read, max: u64) -> foyer::Result<Vec<u8>> {
     if len > max {
         return Err(damaged("the length of a piece"));
     }
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-    reader.read_exact(&mut bytes).map_err(Error::io_error)?;
-    Ok(bytes)
+    // Memory that is only written is not cleared first.
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+    match reader.take(len).read_to_end(&mut bytes).map_err(Error::io_error)? as u64 {
+        read if read == len => Ok(bytes),
+        _ => Err(damaged("the end of a piece")),
+    }
 }
 
 fn damaged(what: &'static str) -> Error {
