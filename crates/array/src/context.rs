@@ -16,6 +16,7 @@ use crate::{
     cache::ChunkCache,
     coordinate_cache::CoordinateCache,
     error::ArrayError,
+    listing_states::ListingStates,
     locks::{
         path::{PathGuard, PathLocks, Scope},
         striped::StripedLocks,
@@ -67,6 +68,8 @@ pub(crate) struct Context {
     pub(crate) nodes: Arc<NodeCache>,
     /// Documents that walks have checked.
     pub(crate) documents: Arc<DocumentCache>,
+    /// The states of the listings that walks have scanned.
+    pub(crate) listing_states: Arc<ListingStates>,
     /// Results of reductions, statistics and slices.
     pub(crate) results: Arc<ResultCache>,
     /// Decoded coordinates.
@@ -109,6 +112,7 @@ impl Context {
             buffers: Arc::new(BufferPool::new(options.max_memory / UNUSED_BUFFERS)),
             nodes: Arc::default(),
             documents: Arc::default(),
+            listing_states: Arc::default(),
             results: Arc::new(ResultCache::new(options.result_cache)),
             coordinates: Arc::default(),
             path_locks: Arc::default(),

@@ -43,6 +43,7 @@ mod error;
 mod grid;
 mod growth;
 mod hierarchy;
+mod listing_states;
 mod locks;
 mod map;
 mod memory;

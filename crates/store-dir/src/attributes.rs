@@ -127,7 +127,7 @@ impl Time {
         UNIX_EPOCH.checked_add(Duration::new(seconds, self.nanoseconds)).unwrap_or(UNIX_EPOCH)
     }
 
-    fn bytes(self) -> [u8; 12] {
+    pub(crate) fn bytes(self) -> [u8; 12] {
         let mut bytes = [0; 12];
         let (seconds, nanoseconds) = bytes.split_at_mut(8);
         seconds.copy_from_slice(&self.seconds.to_le_bytes());

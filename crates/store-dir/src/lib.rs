@@ -169,6 +169,7 @@ mod file_systems;
 mod held;
 mod inner;
 mod list;
+mod listing_state;
 mod metadata_reader;
 mod names;
 mod open_files;

@@ -24,15 +24,15 @@ pub(crate) async fn list_prefix(
     page: &PageRequest,
 ) -> Result<KeyPage, StoreError> {
     let walk = |walker: &Walker<'_>, prefix: &Prefix, after: &str, limit| walker.values(prefix, after, limit);
-    let Page { entries, last } = read_page(inner, ListingKind::Keys, prefix, page, walk).await?;
+    let Page { entries, last, state } = read_page(inner, ListingKind::Keys, prefix, page, walk).await?;
     let cursor = last.map(|last| inner.cursors.sign(ListingKind::Keys, prefix, &last));
-    Ok(KeyPage { keys: settle(inner, entries).await?, cursor })
+    Ok(KeyPage { keys: settle(inner, entries).await?, cursor, state })
 }
 
 /// A page of the keys and prefixes directly below a prefix.
 pub(crate) async fn list_dir(inner: &Arc<Inner>, prefix: &Prefix, page: &PageRequest) -> Result<DirPage, StoreError> {
     let walk = |walker: &Walker<'_>, prefix: &Prefix, after: &str, limit| walker.children(prefix, after, limit);
-    let Page { entries, last } = read_page(inner, ListingKind::Dir, prefix, page, walk).await?;
+    let Page { entries, last, .. } = read_page(inner, ListingKind::Dir, prefix, page, walk).await?;
     let cursor = last.map(|last| inner.cursors.sign(ListingKind::Dir, prefix, &last));
     let (mut found, mut prefixes) = (Vec::new(), Vec::new());
     for child in entries {
@@ -56,7 +56,7 @@ async fn read_page<T: Send + 'static>(
     let last = last.unwrap_or_else(|| prefix.to_string());
     let after = last.strip_prefix(prefix.as_str()).ok_or(StoreError::InvalidCursor)?.to_owned();
     if !is_visible(prefix.as_str()) {
-        return Ok(Page { entries: Vec::new(), last: None });
+        return Ok(Page { entries: Vec::new(), last: None, state: None });
     }
     let cancel = CancelOnDrop::default();
     let (cancelled, prefix, limit) = (cancel.0.clone(), prefix.clone(), page.limit());

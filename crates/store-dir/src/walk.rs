@@ -3,12 +3,13 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use rustix::io::Errno;
-use zarrd_store::{Key, MAX_PAGE_ENTRIES, Prefix, StoreError, WarningRate};
+use zarrd_store::{Key, ListingState, MAX_PAGE_ENTRIES, Prefix, StoreError, WarningRate};
 
 use crate::{
     attributes::{Attributes, FileId, Kind},
     directory::{ACTION, CachedNames, Cancelled, read_children},
     error::{Failure, file_error},
+    listing_state::StateHash,
     part::{Children, Part},
     quiet::Precision,
     root::{Opened, Root, Wait},
@@ -41,6 +42,8 @@ pub(crate) struct Page<T> {
     pub(crate) entries: Vec<T>,
     /// The key or prefix after which the next page begins, if there may be one.
     pub(crate) last: Option<String>,
+    /// The state of what it was read from, if the page is one of values.
+    pub(crate) state: Option<ListingState>,
 }
 
 /// Reads directories for one page.
@@ -72,10 +75,10 @@ struct Frame {
 impl Walker<'_> {
     /// The children of a prefix after a text that is relative to it.
     pub(crate) fn children(&self, prefix: &Prefix, after: &str, limit: usize) -> Result<Page<Child>, StoreError> {
-        let mut page = Page { entries: Vec::new(), last: None };
+        let mut page = Page { entries: Vec::new(), last: None, state: None };
         let Some(directory) = self.open(prefix.as_str())? else { return Ok(page) };
         let part = Part { prefix: prefix.as_str(), after, limit: limit.saturating_add(1) };
-        let mut names = self.read(&directory, part)?.names;
+        let mut names = self.read(&directory, part, &mut StateHash::new())?.names;
         if names.len() > limit {
             names.truncate(limit);
             page.last = names.last().map(|name| format!("{prefix}{name}"));
@@ -94,13 +97,13 @@ impl Walker<'_> {
     pub(crate) fn values(&self, prefix: &Prefix, after: &str, limit: usize) -> Result<Page<Found>, StoreError> {
         let wanted = limit.saturating_add(1);
         let mut frames = vec![Frame::new(prefix.to_string(), after.to_owned())];
-        let mut entries: Vec<Found> = Vec::new();
+        let (mut entries, mut state) = (Vec::<Found>::new(), StateHash::new());
         while let Some(frame) = frames.last_mut() {
             let missing = wanted.saturating_sub(entries.len());
             if missing == 0 {
                 break;
             }
-            let Some((name, rest)) = frame.next(self, missing)? else {
+            let Some((name, rest)) = frame.next(self, missing, &mut state)? else {
                 frames.pop();
                 continue;
             };
@@ -113,23 +116,33 @@ impl Walker<'_> {
                     outer.directory = None;
                 }
             } else {
-                frame.open(self)?;
+                frame.open(self, &mut state)?;
                 let Some(directory) = &frame.directory else { continue };
-                entries.extend(self.value(directory, &frame.prefix, &name)?);
+                match self.value(directory, &frame.prefix, &name)? {
+                    Some(found) => {
+                        state.add(found.key.as_str(), &found.attributes, found.precision);
+                        entries.push(found);
+                    }
+                    None => state.set_unknown(),
+                }
             }
         }
         let more = entries.len() > limit;
         entries.truncate(limit);
         let last = entries.last().filter(|_| more).map(|last| last.key.to_string());
-        Ok(Page { entries, last })
+        Ok(Page { entries, last, state: state.finish() })
     }
 
     fn open(&self, prefix: &str) -> Result<Option<Opened>, StoreError> {
         self.root.open_directory(&self.top, prefix).map_err(|failure| file_error(ACTION, prefix, failure))
     }
 
-    fn read(&self, directory: &Opened, part: Part<'_>) -> Result<Children, StoreError> {
-        read_children(directory, part, self.cancelled, self.cached, |name| self.kind_of(part.prefix, name))
+    fn read(&self, directory: &Opened, part: Part<'_>, state: &mut StateHash) -> Result<Children, StoreError> {
+        let kind_of = |name: &str| {
+            state.set_unknown();
+            self.kind_of(part.prefix, name)
+        };
+        read_children(directory, part, self.cancelled, self.cached, kind_of)
     }
 
     /// The value of a name in a directory, unless it has none by now.
@@ -207,7 +220,12 @@ impl Frame {
     }
 
     /// The next child, with the text in it after which the page begins.
-    fn next(&mut self, walker: &Walker<'_>, missing: usize) -> Result<Option<(String, String)>, StoreError> {
+    fn next(
+        &mut self,
+        walker: &Walker<'_>,
+        missing: usize,
+        state: &mut StateHash,
+    ) -> Result<Option<(String, String)>, StoreError> {
         loop {
             if let Some(name) = self.children.pop_front() {
                 let rest = self.after.strip_prefix(&name).unwrap_or_default().to_owned();
@@ -220,19 +238,23 @@ impl Frame {
             // Only directories without keys make a second pass necessary. Then there may be many of them.
             self.batch = self.batch.saturating_mul(2).max(missing).min(MAX_PAGE_ENTRIES.saturating_add(1));
             let batch = self.batch;
-            self.open(walker)?;
+            self.open(walker, state)?;
             let Some(directory) = &self.directory else { return Ok(None) };
             let part = Part { prefix: &self.prefix, after: &self.after, limit: batch };
-            let children = walker.read(directory, part)?;
+            let children = walker.read(directory, part, state)?;
             self.more = children.more;
             self.children = children.names.into();
         }
     }
 
     /// Opens the directory, unless it is open. It may have been removed.
-    fn open(&mut self, walker: &Walker<'_>) -> Result<(), StoreError> {
+    fn open(&mut self, walker: &Walker<'_>, state: &mut StateHash) -> Result<(), StoreError> {
         if self.directory.is_none() {
             self.directory = walker.open(&self.prefix)?;
+            match &self.directory {
+                Some(directory) => state.add(&self.prefix, &directory.attributes, directory.precision),
+                None => state.set_unknown(),
+            }
         }
         Ok(())
     }

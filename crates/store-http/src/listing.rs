@@ -50,8 +50,8 @@ pub(crate) async fn list_prefix(inner: &Inner, prefix: &Prefix, page: &PageReque
         let listing: KeyListing = request(inner, ListKind::Keys, prefix, page).await?;
         let found = listing.into_page().map_err(|_| Failure::Listing)?;
         check(&[keys(&found.keys)], &joined(&above, prefix)?, page)?;
-        let KeyPage { keys, cursor } = found;
-        Ok(KeyPage { keys: entries(inner, &above, keys)?, cursor: advanced(cursor, page)? })
+        let KeyPage { keys, cursor, .. } = found;
+        Ok(KeyPage::new(entries(inner, &above, keys)?, advanced(cursor, page)?))
     };
     listed.await.map_err(|failure| inner.unlisted(prefix, failure))
 }

@@ -58,10 +58,8 @@ pub(crate) async fn list_prefix(inner: &Inner, prefix: &Prefix, page: &PageReque
         Child::Value(entry) => Some(entry),
         Child::Prefix(_) => None,
     };
-    Ok(KeyPage {
-        keys: children.into_iter().filter_map(value).collect(),
-        cursor: next.map(|next| inner.validators.cursors().sign(ListingKind::Keys, prefix, &next.to_text())),
-    })
+    let cursor = next.map(|next| inner.validators.cursors().sign(ListingKind::Keys, prefix, &next.to_text()));
+    Ok(KeyPage::new(children.into_iter().filter_map(value).collect(), cursor))
 }
 
 /// A page of the keys and prefixes directly below a prefix.

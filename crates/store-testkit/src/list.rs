@@ -12,11 +12,11 @@ use zarrd_store::{DirPage, KeyCount, KeyPage, MAX_PAGE_ENTRIES, PageRequest, Pre
 const NONE: [&str; 0] = [];
 
 pub(super) async fn an_empty_store_lists_as_empty(store: impl Storage) {
-    let no_keys = KeyPage { keys: vec![], cursor: None };
+    let no_keys = |page: KeyPage| assert!(page.keys.is_empty() && page.cursor.is_none(), "{page:?}");
     let no_children = DirPage { keys: vec![], prefixes: vec![], cursor: None };
-    assert_eq!(store.list(PageRequest::first(10)).await.unwrap(), no_keys);
+    no_keys(store.list(PageRequest::first(10)).await.unwrap());
     for below in ["", "a/", "a/b/c/", "\u{10ffff}/"] {
-        assert_eq!(store.list_prefix(&prefix(below), PageRequest::first(10)).await.unwrap(), no_keys, "{below}");
+        no_keys(store.list_prefix(&prefix(below), PageRequest::first(10)).await.unwrap());
         assert_eq!(store.list_dir(&prefix(below), PageRequest::first(10)).await.unwrap(), no_children, "{below}");
     }
 }

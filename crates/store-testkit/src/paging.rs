@@ -54,7 +54,7 @@ pub(super) async fn paging_continues_after_the_last_key_is_erased(store: impl St
         assert!(store.erase(&key(erased), Precondition::none()).await.unwrap());
     }
     put_names(&store, &["d/a", "d/aa", "d/bb"]).await;
-    let KeyPage { keys, cursor } =
+    let KeyPage { keys, cursor, .. } =
         store.list_prefix(&prefix("d/"), PageRequest::after(10, keys.cursor.unwrap())).await.unwrap();
     assert_eq!(keys.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["d/bb", "d/c", "d/d"]);
     assert_eq!(cursor, None);

@@ -82,7 +82,7 @@ pub(super) async fn list_children(store: &(impl ListableStore + ?Sized), below: 
 pub(super) async fn key_pages(store: &(impl ListableStore + ?Sized), below: &str, limit: usize) -> Vec<Vec<Entry>> {
     let (below, mut page, mut pages, mut last) = (prefix(below), PageRequest::first(limit), Vec::new(), String::new());
     loop {
-        let KeyPage { keys, cursor } = store.list_prefix(&below, page).await.expect("a page of keys");
+        let KeyPage { keys, cursor, .. } = store.list_prefix(&below, page).await.expect("a page of keys");
         let names: Vec<_> = keys.iter().map(|entry| entry.key.to_string()).collect();
         assert_follows(&mut last, &names, limit);
         pages.push(keys);

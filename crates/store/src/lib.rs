@@ -109,8 +109,8 @@ pub use meta::ValueMeta;
 pub use metadata_cache::{CachedMeta, MetadataCache, MetadataReader};
 pub use mounts::{MAX_MOUNT_WAIT, MountFailure, MountName, MountNameError, Mounts};
 pub use page::{
-    Cursor, CursorSigner, DirPage, Entry, KeyPage, ListedValue, ListingKind, MAX_LISTED_VALUE_BYTES, MAX_PAGE_ENTRIES,
-    MAX_VALUE_PAGE_ENTRIES, PageRequest, ValuePage,
+    Cursor, CursorSigner, DirPage, Entry, KeyPage, ListedValue, ListingKind, ListingState, MAX_LISTED_VALUE_BYTES,
+    MAX_PAGE_ENTRIES, MAX_VALUE_PAGE_ENTRIES, PageRequest, ValuePage,
 };
 pub use pieces::{PIECE_LEN, PieceCache, PieceCacheStatus, PieceId, PieceStore, Pieces, StoreId, StorePieces};
 pub use range::{ByteRange, ByteRangeError};

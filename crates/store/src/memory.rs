@@ -165,7 +165,7 @@ impl ListableStore for MemoryStore {
         let keys: Vec<Entry> = found.by_ref().take(page.limit()).collect();
         let more = found.next().and_then(|_| keys.last());
         let cursor = more.map(|last| self.0.signer.sign(ListingKind::Keys, prefix, last.key.as_str()));
-        Ok(KeyPage { keys, cursor })
+        Ok(KeyPage::new(keys, cursor))
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::{Attributes, Key, Prefix, StoreError, ValueMeta, Version};
 
@@ -43,6 +43,38 @@ pub struct KeyPage {
     pub keys: Vec<Entry>,
     /// The start of the next page; `None` for the last.
     pub cursor: Option<Cursor>,
+    /// The state of what the page was read from; `None` if the store has none, or if it could change unnoticed.
+    pub state: Option<ListingState>,
+}
+
+/// The state of everything that a page of a listing was read from, such as the times of directories.
+///
+/// No state comes again. If the same request for a page has an equal state later, none of the entries of that page was
+/// changed or erased in between, and none was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListingState(u128);
+
+impl KeyPage {
+    /// A page of a store whose listings have no states.
+    pub fn new(keys: Vec<Entry>, cursor: Option<Cursor>) -> Self {
+        Self { keys, cursor, state: None }
+    }
+}
+
+impl ListingState {
+    /// A state with this number.
+    pub const fn from_u128(number: u128) -> Self {
+        Self(number)
+    }
+
+    /// The state of pages that were read one after the other; `None` if one of them has none.
+    pub fn of_pages(pages: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        let mut hash = Xxh3::new();
+        for page in pages {
+            hash.update(&page?.0.to_le_bytes());
+        }
+        Some(Self(hash.digest128()))
+    }
 }
 
 /// A key in a listing with values.

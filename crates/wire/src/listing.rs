@@ -146,7 +146,7 @@ impl KeyListing {
 
     /// The page.
     pub fn into_page(self) -> Result<KeyPage, ListingError> {
-        Ok(KeyPage { keys: entries(self.keys, self.values)?, cursor: self.cursor.map(Cursor::from_text) })
+        Ok(KeyPage::new(entries(self.keys, self.values)?, self.cursor.map(Cursor::from_text)))
     }
 }
 
@@ -242,7 +242,7 @@ mod tests {
             r#"{"prefix":"a/","keys":["a/b"],"values":[{"size":3,"etag":"\"00000000000000000000000000000001\"","modified":"2026-11-21T06:28:08.123Z"}],"prefixes":["a/c/"],"cursor":"x"}"#
         );
         assert_eq!(serde_json::from_str::<DirListing>(&json).unwrap().into_page(), Ok(page.clone()));
-        let keys = KeyPage { keys: page.keys, cursor: None };
+        let keys = KeyPage::new(page.keys, None);
         let json = serde_json::to_string(&KeyListing::new(&prefix, keys.clone())).unwrap();
         assert!(json.ends_with(r#""cursor":null}"#), "{json}");
         assert_eq!(serde_json::from_str::<KeyListing>(&json).unwrap().into_page(), Ok(keys));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn invalid_listings_are_rejected() {
-        let good = KeyListing::new(&Prefix::root(), KeyPage { keys: vec![some_entry()], cursor: None });
+        let good = KeyListing::new(&Prefix::root(), KeyPage::new(vec![some_entry()], None));
         let mut short = good.clone();
         short.values.clear();
         assert_eq!(short.into_page(), Err(ListingError::Parallel { keys: 1, values: 0 }));

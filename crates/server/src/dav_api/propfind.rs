@@ -187,7 +187,7 @@ async fn children(mut walk: Walk, modified: SystemTime, times: Times) -> Result<
 ///
 /// Resources that do not fit into one page are counted before the response begins.
 async fn descendants(mut walk: Walk, modified: SystemTime) -> Result<Response, ApiError> {
-    let first = walk.pager.keys().await?.unwrap_or(KeyPage { keys: Vec::new(), cursor: None });
+    let first = walk.pager.keys().await?.unwrap_or(KeyPage::new(Vec::new(), None));
     let next = walk.pager.next.clone();
     let mut counted = Collections::new(walk.pager.prefix.as_str(), modified);
     // The collection itself is one of them.

@@ -51,7 +51,7 @@ pub(super) struct Batch {
 }
 
 impl From<KeyPage> for Batch {
-    fn from(KeyPage { keys, cursor }: KeyPage) -> Self {
+    fn from(KeyPage { keys, cursor, .. }: KeyPage) -> Self {
         Self { keys, prefixes: Vec::new(), cursor }
     }
 }
@@ -255,9 +255,8 @@ mod tests {
 
     #[tokio::test]
     async fn text_equals_serialized_listing() {
-        let writer = |keys: &[&str], cursor: Option<&str>| KeyPage {
-            keys: keys.iter().map(|key| entry(key)).collect(),
-            cursor: cursor.map(Cursor::from_text),
+        let writer = |keys: &[&str], cursor: Option<&str>| {
+            KeyPage::new(keys.iter().map(|key| entry(key)).collect(), cursor.map(Cursor::from_text))
         };
         for batches in [
             vec![writer(&[], None)],
@@ -267,7 +266,7 @@ mod tests {
             vec![writer(&["a/b"], Some("x")), writer(&["a/c"], None)],
         ] {
             let keys = batches.iter().flat_map(|batch| batch.keys.clone()).collect();
-            let full = KeyPage { keys, cursor: batches.last().unwrap().cursor.clone() };
+            let full = KeyPage::new(keys, batches.last().unwrap().cursor.clone());
             let document = serde_json::to_vec(&KeyListing::new(&prefix("a/"), full)).unwrap();
             assert_eq!(render(ListKind::Keys, "a/", batches.into_iter().map(Batch::from).collect()).await, document);
         }

@@ -73,7 +73,7 @@ impl Fixture {
         let mut page = PageRequest::first(limit);
         let mut keys = Vec::new();
         loop {
-            let KeyPage { keys: found, cursor } =
+            let KeyPage { keys: found, cursor, .. } =
                 within(self.store.list_prefix(&Prefix::parse(prefix).unwrap(), page)).await.unwrap();
             assert!(found.len() <= limit);
             keys.extend(found.iter().map(|entry| entry.key.to_string()));

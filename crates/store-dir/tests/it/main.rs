@@ -13,6 +13,7 @@ mod changes;
 mod common;
 mod conformance;
 mod listing;
+mod listing_states;
 mod metadata_reader;
 mod reading;
 mod received;

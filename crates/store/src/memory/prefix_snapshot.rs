@@ -66,7 +66,7 @@ impl<S: ReadableStore + ListableStore + fmt::Debug> PrefixSnapshot for MemoryPre
         true
     }
     async fn list_values(&self, prefix: &Prefix, page: PageRequest) -> Result<ValuePage, StoreError> {
-        let KeyPage { keys: entries, cursor } = self.store.list_prefix(prefix, page.with_values()).await?;
+        let KeyPage { keys: entries, cursor, .. } = self.store.list_prefix(prefix, page.with_values()).await?;
         let mut keys = Vec::with_capacity(entries.len());
         for entry in entries {
             let value = match entry.meta.size {

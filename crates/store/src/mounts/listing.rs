@@ -65,7 +65,7 @@ impl<'s> Pages<'s> {
             let request = PageRequest { limit: self.limit, cursor: self.page.clone() };
             let (entries, cursor) = match self.kind {
                 ListingKind::Keys => {
-                    let KeyPage { keys, cursor } = self.store.list_prefix(&Prefix::root(), request).await?;
+                    let KeyPage { keys, cursor, .. } = self.store.list_prefix(&Prefix::root(), request).await?;
                     (keys.into_iter().map(Child::Key).collect(), cursor)
                 }
                 ListingKind::Dir => {
@@ -94,7 +94,7 @@ impl Mounts {
             Child::Key(entry) => Some(entry),
             Child::Prefix(_) => None,
         });
-        Ok(KeyPage { keys: keys.collect(), cursor })
+        Ok(KeyPage::new(keys.collect(), cursor))
     }
 
     /// Lists what is directly below the root.
@@ -202,8 +202,8 @@ impl MountedPages<'_> {
 
 impl Mount {
     pub(super) async fn list_prefix(&self, below: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        let KeyPage { keys, cursor } = self.in_time(self.store.list_prefix(below, page)).await?;
-        Ok(KeyPage { keys: keys.into_iter().filter_map(|entry| self.entry(&entry)).collect(), cursor })
+        let KeyPage { keys, cursor, state } = self.in_time(self.store.list_prefix(below, page)).await?;
+        Ok(KeyPage { keys: keys.into_iter().filter_map(|entry| self.entry(&entry)).collect(), cursor, state })
     }
 
     pub(super) async fn list_dir(&self, below: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {

@@ -175,7 +175,7 @@ impl ListableStore for Mounts {
         match self.place_of_prefix(prefix) {
             Place::Root if prefix.is_root() => self.list_all(page).await,
             Place::Root => self.root.reads().list_prefix(prefix, page).await,
-            Place::Hidden => Ok(KeyPage { keys: Vec::new(), cursor: None }),
+            Place::Hidden => Ok(KeyPage::new(Vec::new(), None)),
             Place::Mounted(mount, below) => mount.list_prefix(&below, page).await,
         }
     }

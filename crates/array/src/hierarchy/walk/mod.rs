@@ -13,7 +13,8 @@
 //! A walk of the root of several stores leaves out those that fail or do not answer in time; see [`unavailable`].
 //!
 //! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
-//! snapshot, and everything that was listed is listed again.
+//! snapshot, and everything that was listed is listed again. A directory is not, if its scans have the states that an
+//! earlier walk recorded; see [`ListingStates`](crate::listing_states::ListingStates).
 
 pub(crate) mod ahead;
 pub(crate) mod copies;
@@ -23,9 +24,11 @@ pub(crate) mod listing;
 pub(crate) mod mode;
 pub(crate) mod named;
 pub(crate) mod node_documents;
+mod opened;
 pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod scan;
+mod scanned_part;
 mod scanned_versions;
 pub(crate) mod snapshot_reader;
 pub(crate) mod top;

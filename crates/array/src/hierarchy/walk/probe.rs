@@ -99,6 +99,9 @@ impl Walker<'_> {
                     self.probe_cached(top, &prefix, found, wanted);
                     return Ok(best);
                 }
+                if best.is_some() {
+                    self.reader.scan_many(&prefix).await?;
+                }
             }
             open.extend(deeper.into_iter().rev());
         }

@@ -8,14 +8,15 @@
 //! Of a near store that is read key by key, such as a directory, scans also record the versions of documents: to look up each
 //! takes several system calls, and as many again to validate it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_executor::{Cost, Work};
-use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, Version};
+use zarrd_store::{Key, ListingState, MAX_PAGE_ENTRIES, PageRequest, Prefix, Version};
 
 use super::{
     listing::Listed,
+    scanned_part::{ScannedPart, note},
     scanned_versions::{ScannedVersions, is_recorded},
 };
 use crate::{context::Context, error::ArrayError, memory::claim::Permit, metadata::keys::NAMES};
@@ -51,15 +52,28 @@ pub(crate) enum Purpose {
     FirstNode,
 }
 
+impl Purpose {
+    /// The levels below the prefix that are listed; `None` up to the first node.
+    fn levels(self) -> Option<u32> {
+        match self {
+            Self::Members(levels) => Some(levels),
+            Self::FirstNode => None,
+        }
+    }
+}
+
 /// The findings of the scans of one walk.
 pub(crate) struct Scans {
     directories: Vec<Directory>,
     /// The prefixes where scans started.
     roots: HashMap<String, usize>,
     /// The parts of the keys that were scanned.
-    parts: Vec<Part>,
+    parts: Vec<ScannedPart>,
     /// The versions of the scanned documents, if these are recorded.
     versions: Option<ScannedVersions>,
+    /// True if all that was scanned had been recorded with the same state when the first scan began.
+    unchanged: bool,
+    began: Instant,
     credit: u64,
     /// True if no page takes a round trip.
     near: bool,
@@ -81,15 +95,6 @@ struct Directory {
     complete: bool,
 }
 
-/// The scanned keys below a prefix, up to the last, with a hash of them.
-struct Part {
-    prefix: Prefix,
-    /// `None` if the scan reached the end of the prefix.
-    last: Option<Key>,
-    keys: usize,
-    hash: u128,
-}
-
 /// The findings about a prefix that a scan finished.
 enum ScannedPrefix<'s> {
     /// There are keys below it.
@@ -108,8 +113,10 @@ struct Place {
 struct Scan {
     purpose: Purpose,
     place: Place,
-    part: Part,
+    part: ScannedPart,
     hash: Xxh3,
+    /// The states of the pages so far.
+    states: Vec<Option<ListingState>>,
     /// The next page; `None` once the scan is done.
     page: Option<PageRequest>,
 }
@@ -121,6 +128,8 @@ impl Default for Scans {
             roots: HashMap::new(),
             parts: Vec::new(),
             versions: None,
+            unchanged: true,
+            began: Instant::now(),
             credit: FIRST_CREDIT,
             near: true,
             memory: 0,
@@ -139,6 +148,11 @@ impl Scans {
     /// The same scans, which record the versions of documents, too.
     pub(crate) fn with_versions(self) -> Self {
         Self { versions: Some(ScannedVersions::default()), ..self }
+    }
+
+    /// True if the versions of documents are recorded.
+    pub(crate) fn have_versions(&self) -> bool {
+        self.versions.is_some()
     }
 
     /// The version of a document, `None` inside if there is none, as scans found it: the last time when they were
@@ -195,8 +209,9 @@ impl Scans {
         let mut scan = Scan {
             purpose,
             place: self.begin(prefix),
-            part: Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 },
+            part: ScannedPart { prefix: prefix.clone(), last: None, keys: 0, hash: 0 },
             hash: Xxh3::new(),
+            states: Vec::new(),
             page: Some(PageRequest::first(self.page(purpose, 0))),
         };
         let few = Work::Scan.limits().at_once.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(0);
@@ -204,10 +219,13 @@ impl Scans {
         if scan.page.is_some() {
             context.run_future(Cost::of(Work::Scan, u64::MAX), self.advance(context, &mut scan, usize::MAX)).await??;
         }
-        let Scan { mut part, mut place, hash, .. } = scan;
+        let Scan { mut part, mut place, hash, states, .. } = scan;
         if part.last.is_none() {
             self.close(&mut place, 0);
         }
+        let state = ListingState::of_pages(states);
+        let record = |state| context.listing_states.record(prefix, purpose.levels(), state, self.began);
+        self.unchanged &= state.is_some_and(record);
         part.hash = hash.digest128();
         self.parts.push(part);
         Ok(())
@@ -221,6 +239,7 @@ impl Scans {
             let limit = page.limit.min(keys.saturating_sub(scan.part.keys));
             let page = PageRequest { limit, ..page };
             let found = context.store.list_prefix(&scan.part.prefix, page).await?;
+            scan.states.push(found.state);
             let mut nodes = false;
             for entry in &found.keys {
                 note(&mut scan.hash, &entry.key);
@@ -236,6 +255,11 @@ impl Scans {
             scan.page = found.cursor.filter(|_| continues).map(|cursor| PageRequest::after(page, cursor));
         }
         Ok(())
+    }
+
+    /// True if all that was scanned, and the versions of its documents, were the same at the start of the walk.
+    pub(crate) fn are_unchanged(&self) -> bool {
+        self.unchanged
     }
 
     /// True if all that was scanned has the same keys now. Then the recorded versions are current, too.
@@ -304,10 +328,7 @@ impl Scans {
             place.text.push('/');
             place.open.push((id, place.text.len()));
         }
-        let levels = match purpose {
-            Purpose::Members(levels) => levels as usize,
-            Purpose::FirstNode => usize::MAX,
-        };
+        let levels = purpose.levels().map_or(usize::MAX, |levels| levels as usize);
         let within = place.open.len().saturating_sub(1) <= levels;
         let Some(directory) = place.open.last().and_then(|(id, _)| self.directories.get_mut(*id)) else { return false };
         let document = NAMES.iter().position(|candidate| *candidate == name);
@@ -383,42 +404,6 @@ impl Scans {
         });
         found.ok().and_then(|at| directory.below.get(at)).and_then(|id| self.directories.get(*id))
     }
-}
-
-impl Part {
-    /// True if the keys are the same now. Records the versions of documents.
-    async fn is_current(
-        &self,
-        context: &Context,
-        mut versions: Option<&mut ScannedVersions>,
-    ) -> Result<bool, ArrayError> {
-        let mut hash = Xxh3::new();
-        let (mut keys, mut page) = (0_usize, PageRequest::first(self.keys.clamp(1, MAX_PAGE_ENTRIES)));
-        loop {
-            let found = context.store.list_prefix(&self.prefix, page).await?;
-            let is_scanned = |key: &Key| self.last.as_ref().is_none_or(|last| key <= last);
-            for entry in found.keys.iter().take_while(|entry| is_scanned(&entry.key)) {
-                note(&mut hash, &entry.key);
-                keys += 1;
-                if let Some(versions) = versions.as_mut() {
-                    versions.record(entry);
-                }
-            }
-            if keys > self.keys {
-                return Ok(false);
-            }
-            let is_over = self.last.is_some() && found.keys.last().map(|entry| &entry.key) >= self.last.as_ref();
-            match found.cursor.filter(|_| !is_over) {
-                Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
-                None => return Ok(keys == self.keys && hash.digest128() == self.hash),
-            }
-        }
-    }
-}
-
-fn note(hash: &mut Xxh3, key: &Key) {
-    hash.update(key.as_bytes());
-    hash.update(&[0]);
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use zarrd_meta::{
     documents::DocumentError,
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
 };
-use zarrd_store::{
-    CachedMeta, GetResult, Key, MountFailure, Prefetch, Prefix, Snapshot, StoreError, Version, Watermark,
-};
+use zarrd_store::{Key, MountFailure, Prefix, Snapshot, StoreError, Version, Watermark};
 
 use super::{
     ahead::ReadAhead,
@@ -19,6 +17,7 @@ use super::{
     listing::{self, Listed, PageReads},
     mode::Caching,
     named::NamedNodes,
+    opened::{Opened, open},
     scan::{Purpose, Scans},
     unavailable::LeftOut,
 };
@@ -27,7 +26,7 @@ use crate::{
     error::ArrayError,
     memory::{claim::Permit, error::MemoryError},
     metadata::error::{NodeError, too_many_nodes},
-    node::{document_cache::CachedText, keys::node_prefix},
+    node::keys::node_prefix,
 };
 
 /// The memory of a document for an answer, as a multiple of its size as text.
@@ -63,6 +62,8 @@ pub(crate) struct SnapshotReader<'a> {
     /// The prefixes that were listed, each with a hash of its entries.
     listed: Vec<(Prefix, u128)>,
     pub(super) scans: Scans,
+    /// The number of versions that were read before the first scan.
+    read_before_scans: usize,
     /// The nodes that documents name, in a store without listings.
     pub(super) named: NamedNodes,
     /// The pages of listings that were read.
@@ -100,6 +101,7 @@ impl<'a> SnapshotReader<'a> {
             versions_read: Vec::new(),
             listed: Vec::new(),
             scans: if near && distant { scans.with_versions() } else { scans },
+            read_before_scans: 0,
             named: NamedNodes::default(),
             pages: Vec::new(),
             mounts: Vec::new(),
@@ -352,9 +354,21 @@ impl<'a> SnapshotReader<'a> {
     /// Scans the keys below a prefix. Below the root of several stores these are asked one by one instead, so that each
     /// is known by its failure.
     pub(super) async fn scan(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
-        match prefix.is_root() && !self.mounts.is_empty() {
-            true => Ok(()),
-            false => self.scans.scan(self.context, prefix, purpose).await,
+        if prefix.is_root() && !self.mounts.is_empty() {
+            return Ok(());
+        }
+        if self.scans.is_empty() {
+            self.read_before_scans = self.versions_read.len();
+        }
+        self.scans.scan(self.context, prefix, purpose).await
+    }
+
+    /// Scans the members of a group, all of which a probe looks up, unless they have been scanned. Where scans record
+    /// versions, that takes a call for each document that exists, instead of several for each that may exist.
+    pub(super) async fn scan_many(&mut self, group: &Prefix) -> Result<(), ArrayError> {
+        match self.scans.have_versions() && self.scans.listed(group).is_none() {
+            true => self.scan(group, Purpose::Members(1)).await,
+            false => Ok(()),
         }
     }
 
@@ -379,11 +393,33 @@ impl<'a> SnapshotReader<'a> {
         if self.watermark.is_some() && self.watermark == self.context.store.watermark_below(&self.top).await? {
             return Ok(true);
         }
+        if let Some(unscanned) = self.read_beside_unchanged_scans() {
+            let cost = Cost::of(Work::Lookups, unscanned.len() as u64);
+            return self.context.run_future(cost, self.are_current(unscanned)).await?;
+        }
         if !self.scans.validate(self.context).await? {
             return Ok(false);
         }
         let lookups = self.versions_read.len().saturating_add(self.entries);
         self.context.run_future(Cost::of(Work::Lookups, lookups as u64), self.has_same_versions()).await?
+    }
+
+    /// The documents that no scan found, if all scans found what was there when the walk began, and if these documents had
+    /// been read before. If they are still current, everything was so when the first scan began.
+    fn read_beside_unchanged_scans(&self) -> Option<Vec<(Key, Option<Version>)>> {
+        let has_listed = !self.listed.is_empty() || !self.pages.is_empty() || !self.named.is_empty();
+        if has_listed || !self.copies.is_empty() || !self.scans.are_unchanged() {
+            return None;
+        }
+        let mut unscanned = Vec::new();
+        for (at, (key, version)) in self.versions_read.iter().enumerate() {
+            match self.scans.version(key) {
+                Some(scanned) if scanned == *version => {}
+                None if at < self.read_before_scans => unscanned.push((key.clone(), *version)),
+                _ => return None,
+            }
+        }
+        Some(unscanned)
     }
 
     async fn has_same_versions(&mut self) -> Result<bool, NodeError> {
@@ -409,10 +445,15 @@ impl<'a> SnapshotReader<'a> {
                 Some(_) => return Ok(false),
             }
         }
-        let keys: Vec<Key> = unscanned.iter().map(|(key, _)| key.clone()).collect();
+        self.are_current(unscanned).await
+    }
+
+    /// True if all of these documents have these versions.
+    async fn are_current(&self, documents: Vec<(Key, Option<Version>)>) -> Result<bool, NodeError> {
+        let keys: Vec<Key> = documents.iter().map(|(key, _)| key.clone()).collect();
         let snapshot = self.context.store.snapshot(&keys).await?;
         snapshot.stat_many(&keys).await?;
-        for (key, version) in unscanned {
+        for (key, version) in documents {
             if snapshot.meta(&key).await?.map(|info| info.version) != version {
                 return Ok(false);
             }
@@ -428,45 +469,4 @@ fn is_too_large(size: u64) -> bool {
 /// The size of documents in bytes.
 pub(super) fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
     documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
-}
-
-/// A document that has been opened.
-enum Opened {
-    /// It has not changed since it was cached.
-    Cached(CachedText),
-    Value(GetResult),
-}
-
-impl Opened {
-    fn version_and_size(&self) -> (Version, u64) {
-        match self {
-            Self::Cached(cached) => (cached.version, cached.text.len() as u64),
-            Self::Value(value) => (value.meta.version, value.meta.size),
-        }
-    }
-}
-
-/// Opens a document, of which only the metadata are read if it is cached, and nothing if a scan has found its version.
-async fn open(
-    snapshot: &dyn Snapshot,
-    key: &Key,
-    scanned: Option<Option<Version>>,
-    cached: Option<CachedText>,
-) -> Result<Option<Opened>, StoreError> {
-    match (scanned, cached.as_ref().map(|cached| cached.version)) {
-        (Some(None), _) => return Ok(None),
-        (Some(scanned), known) if scanned == known => return Ok(cached.map(Opened::Cached)),
-        _ => {}
-    }
-    if let CachedMeta::Known(None) = snapshot.cached(key)? {
-        return Ok(None);
-    }
-    if let Some(cached) = cached {
-        match snapshot.stat(key, Prefetch::Nothing).await? {
-            None => return Ok(None),
-            Some(meta) if meta.version == cached.version => return Ok(Some(Opened::Cached(cached))),
-            Some(_) => {}
-        }
-    }
-    Ok(snapshot.get(key, None).await?.map(Opened::Value))
 }

@@ -106,9 +106,9 @@ impl StoreWrapper for FakeStore {
     }
 
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        let KeyPage { keys, cursor } = ListableStore::list_prefix(self.inner(), prefix, page).await?;
+        let KeyPage { keys, cursor, .. } = ListableStore::list_prefix(self.inner(), prefix, page).await?;
         let dated = |entry: Entry| Entry::new(entry.key.clone(), self.dated(&entry.key, entry.meta));
-        Ok(KeyPage { keys: keys.into_iter().map(dated).collect(), cursor })
+        Ok(KeyPage::new(keys.into_iter().map(dated).collect(), cursor))
     }
 
     async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {

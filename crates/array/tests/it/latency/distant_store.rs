@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 use async_trait::async_trait;
@@ -13,9 +13,9 @@ use tokio::{
 };
 use zarrd_array::{Arrays, Options};
 use zarrd_store::{
-    ByteRange, CachedStore, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, MemoryStore,
-    PageRequest, Precondition, Prefix, ReadableStore, Recheck, ServedStore, StoreError, ValueMeta, Version,
-    WriteableStore,
+    ByteRange, CachedStore, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, ListingState,
+    MemoryStore, PageRequest, Precondition, Prefix, ReadableStore, Recheck, ServedStore, SnapshotStore, StoreError,
+    ValueMeta, Version, Watermark, WriteableStore,
 };
 
 /// The time of a round trip.
@@ -53,6 +53,8 @@ struct State {
     permits: Semaphore,
     /// The older state that listings show, if they are late.
     listed: Mutex<Option<MemoryStore>>,
+    /// True if listings have states.
+    has_states: AtomicBool,
 }
 
 impl DistantStore {
@@ -63,6 +65,7 @@ impl DistantStore {
             failing: AtomicUsize::new(0),
             permits: Semaphore::new(MAX_REQUESTS),
             listed: Mutex::default(),
+            has_states: AtomicBool::new(false),
         };
         Self { memory: MemoryStore::new(), state: Arc::new(state) }
     }
@@ -101,6 +104,20 @@ impl DistantStore {
     /// Lets listings show this older state from now on.
     pub(crate) fn list_older(&self, older: MemoryStore) {
         *self.state.listed.lock() = Some(older);
+    }
+
+    /// The same store, whose listings have states from now on, as those of a directory.
+    pub(crate) fn with_states(self) -> Self {
+        self.state.has_states.store(true, Relaxed);
+        self
+    }
+
+    /// The state of all keys; `None` if listings have none.
+    async fn listing_state(&self) -> Result<Option<Watermark>, StoreError> {
+        match self.state.has_states.load(Relaxed) {
+            true => self.memory.watermark_below(&Prefix::root()).await,
+            false => Ok(None),
+        }
     }
 
     /// The store that listings show.
@@ -173,9 +190,11 @@ impl ReadableStore for DistantStore {
 #[async_trait]
 impl ListableStore for DistantStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
+        let before = self.listing_state().await?;
         let found = self.listed().list_prefix(prefix, page).await?;
+        let state = self.listing_state().await?.filter(|now| Some(*now) == before);
         self.list(prefix, found.keys.len(), found.cursor.is_some()).await?;
-        Ok(found)
+        Ok(KeyPage { state: state.map(|state| ListingState::from_u128(state.as_u64().into())), ..found })
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {

@@ -107,17 +107,46 @@ async fn few_keys_are_listed_for_the_first_node_of_each_group() {
     assert_eq!(["g/n0/", "g/n1/", "g/n2/"].map(lists), [4; 3], "{requests:?}");
 }
 
-/// One array is written after the other, so at any time the second one is as long as the first, or one shorter.
+#[tokio::test(start_paused = true)]
+async fn a_tree_whose_listings_have_their_earlier_states_is_listed_once() {
+    let store = DistantStore::new().with_states();
+    for array in 0..60 {
+        store.set(&format!("g/n{}/a{array}/zarr.json", array % 3), document(8, 4, &plain())).await;
+    }
+    let nodes = arrays(&store).hierarchies();
+    let path = NodePath::parse("/g").unwrap();
+    for (changed, listings) in [(None, 2), (None, 1), (Some("g/n1/a99/zarr.json"), 2), (None, 1)] {
+        if let Some(changed) = changed {
+            store.set(changed, document(8, 4, &plain())).await;
+        }
+        let (node, _, requests) = store.measure(nodes.node(&path, None, Depth::All, None)).await;
+        let expected = 64 + usize::from(changed.is_some());
+        assert!(node.unwrap().info.zom.len() >= expected);
+        let listed = requests.iter().filter(|request| matches!(request, Request::List(_))).count();
+        assert_eq!(listed, listings, "{changed:?}: {requests:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tree_is_of_one_moment_while_its_documents_are_written() {
-    let store = DistantStore::new();
+    assert_one_moment(DistantStore::new(), 1_700).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_whose_listings_have_states_is_of_one_moment_while_its_documents_are_written() {
+    assert_one_moment(DistantStore::new().with_states(), 5_000).await;
+}
+
+/// Reads a tree while one array is written after the other, with pauses up to so many milliseconds: at any time the second
+/// one is as long as the first, or one shorter.
+async fn assert_one_moment(store: DistantStore, longest_pause: u64) {
     for name in ["a", "m", "z"] {
         store.set(&format!("g/{name}/zarr.json"), document(1, 1, &plain())).await;
     }
     let writer = store.clone();
     let write = async move {
         for length in 2_u64.. {
-            for (name, pause) in [("a", length * 37 % 1_700), ("z", length * 61 % 1_700)] {
+            for (name, pause) in [("a", length * 37 % longest_pause), ("z", length * 61 % longest_pause)] {
                 writer.set(&format!("g/{name}/zarr.json"), document(length, 1, &plain())).await;
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }

@@ -57,7 +57,6 @@ async fn a_tree_is_read_level_by_level() {
         let arrays = store.arrays(Recheck::DISTANT, Options::default());
         let (count, taken, requests) = store.measure(nodes(&arrays)).await;
         assert_eq!(count, 1_111);
-        assert!(taken <= 30, "{taken} round trips");
         assert_eq!(taken, trips, "with {chunks} chunks");
         let below_arrays = listed(&requests).into_iter().filter(|prefix| prefix.split('/').count() > 4).count();
         assert_eq!(below_arrays, 0, "nothing is below arrays");

@@ -278,7 +278,7 @@ async fn list(store: &LocalStore) -> Result<Vec<String>, String> {
     let (mut names, mut page) = (Vec::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&Prefix::root(), page).await;
-        let KeyPage { keys, cursor } = found.map_err(|error| format!("{error:?}"))?;
+        let KeyPage { keys, cursor, .. } = found.map_err(|error| format!("{error:?}"))?;
         names.extend(keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
         match cursor {
             Some(cursor) => page = PageRequest::after(1000, cursor),
