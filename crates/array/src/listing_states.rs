@@ -28,8 +28,8 @@ impl Default for ListingStates {
 }
 
 impl ListingStates {
-    /// Records the state of a scan that is done, which went so many levels down, or up to the first node. True if an earlier
-    /// one of this kind had recorded it at `began` already.
+    /// Records the state of a scan of `levels`, or up to the first node, that is done. True if an earlier one of this kind had
+    /// recorded it at `began` already.
     pub(crate) fn record(&self, prefix: &Prefix, levels: Option<u32>, state: ListingState, began: Instant) -> bool {
         let scan = (prefix.clone(), levels);
         match self.0.get(&scan).filter(|recorded| recorded.state == state) {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_state_that_was_recorded_before_a_walk_is_one_of_its_beginning() {
+    fn only_a_state_that_was_recorded_before_a_walk_is_current_at_its_start() {
         let (states, prefix) = (ListingStates::default(), Prefix::parse("a/").unwrap());
         let (all, one, other) = (Some(64), ListingState::from_u128(1), ListingState::from_u128(2));
         let began = Instant::now();

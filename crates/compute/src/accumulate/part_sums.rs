@@ -26,7 +26,7 @@ pub(super) struct PartSums {
 }
 
 impl PartSums {
-    /// These sums, and those of squares, if they are needed.
+    /// These sums of elements, and sums of squares, if they are needed.
     pub(super) fn new(sums: ExactSums, squares: Option<ExactSums>) -> Self {
         Self { sums, squares, start: Start::default(), windows: None }
     }

@@ -28,7 +28,7 @@ pub trait BatchStore: SnapshotStore + WriteableStore {
     /// like [`WriteableStore::set`].
     async fn stage_joined(&self, key: &Key, parts: &[(Key, Version)]) -> Result<Staged, StoreError>;
 
-    /// Returns the bytes of a staged value, or a range of them, checked like those of visible values. A range that
+    /// Returns the bytes of a staged value, or a range of them, checked like the bytes of visible values. A range that
     /// contains no byte of the value yields an empty stream.
     ///
     /// Fails with [`StoreError::InvalidStaged`] if another store staged the value, or if it was committed.

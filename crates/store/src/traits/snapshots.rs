@@ -25,7 +25,7 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
     /// guarantee.
     fn guarantees(&self) -> Guarantees;
 
-    /// The guarantees of what is below a prefix, which are at least those of the store.
+    /// The guarantees of what is below a prefix, which are at least the store's.
     fn guarantees_below(&self, _prefix: &Prefix) -> Guarantees {
         self.guarantees()
     }
@@ -99,8 +99,8 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
     }
 }
 
-/// Some keys that are listed on demand, most of which have a common prefix: for snapshots of so many keys that their
-/// texts would take much more memory than the rest of the snapshot.
+/// Some keys that are listed on demand, most of which have a common prefix: for snapshots in which the texts of the keys
+/// would take much more memory than the rest.
 pub trait KeySource: Send + Sync {
     /// The common prefix of most keys, which does not have to end in `/`.
     fn common_prefix(&self) -> &str;

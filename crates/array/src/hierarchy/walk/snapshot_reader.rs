@@ -393,7 +393,7 @@ impl<'a> SnapshotReader<'a> {
         if self.watermark.is_some() && self.watermark == self.context.store.watermark_below(&self.top).await? {
             return Ok(true);
         }
-        if let Some(unscanned) = self.read_beside_unchanged_scans() {
+        if let Some(unscanned) = self.read_before_unchanged_scans() {
             let cost = Cost::of(Work::Lookups, unscanned.len() as u64);
             return self.context.run_future(cost, self.are_current(unscanned)).await?;
         }
@@ -406,7 +406,7 @@ impl<'a> SnapshotReader<'a> {
 
     /// The documents that no scan found, if all scans found what was there when the walk began, and if these documents had
     /// been read before. If they are still current, everything was so when the first scan began.
-    fn read_beside_unchanged_scans(&self) -> Option<Vec<(Key, Option<Version>)>> {
+    fn read_before_unchanged_scans(&self) -> Option<Vec<(Key, Option<Version>)>> {
         let has_listed = !self.listed.is_empty() || !self.pages.is_empty() || !self.named.is_empty();
         if has_listed || !self.copies.is_empty() || !self.scans.are_unchanged() {
             return None;

@@ -106,7 +106,7 @@ impl DistantStore {
         *self.state.listed.lock() = Some(older);
     }
 
-    /// The same store, whose listings have states from now on, as those of a directory.
+    /// The same store, whose listings have states from now on, as a directory's have.
     pub(crate) fn with_states(self) -> Self {
         self.state.has_states.store(true, Relaxed);
         self

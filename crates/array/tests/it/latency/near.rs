@@ -137,8 +137,8 @@ async fn a_tree_whose_listings_have_states_is_of_one_moment_while_its_documents_
     assert_one_moment(DistantStore::new().with_states(), 5_000).await;
 }
 
-/// Reads a tree while one array is written after the other, with pauses up to so many milliseconds: at any time the second
-/// one is as long as the first, or one shorter.
+/// Reads a tree while one array is written after the other, with pauses up to this many milliseconds: at any time the
+/// second one is as long as the first, or one shorter.
 async fn assert_one_moment(store: DistantStore, longest_pause: u64) {
     for name in ["a", "m", "z"] {
         store.set(&format!("g/{name}/zarr.json"), document(1, 1, &plain())).await;

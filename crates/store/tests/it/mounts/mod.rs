@@ -1,6 +1,6 @@
 //! Stores that are mounted below names of another one.
 
-mod beside;
+mod unseen;
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use zarrd_store::{
     WriteableStore, Writes,
 };
 
-use self::beside::WithMount;
+use self::unseen::WithMount;
 
 fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
@@ -246,7 +246,7 @@ impl ListableStore for WithReader {
 }
 
 #[tokio::test]
-async fn each_store_recalls_its_keys() {
+async fn each_store_caches_its_keys() {
     let fixture = Fixture::new().await;
     let read = Arc::new(AtomicU64::new(0));
     let recalling = CachedStore::new(WithReader(fixture.lab.clone(), read.clone()), Recheck::Always);

@@ -19,7 +19,7 @@ use super::{foreign, name, prefix, put};
 
 /// A store with a mount before all keys of the suite, which does not see it.
 #[derive(Clone)]
-pub(super) struct Beside {
+pub(super) struct WithUnseen {
     root: MemoryStore,
     all: Arc<Mounts>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Beside {
 const UNSEEN: (&str, &str) = ("!unseen", "!unseen/");
 
 #[async_trait]
-impl StoreWrapper for Beside {
+impl StoreWrapper for WithUnseen {
     type Inner = Mounts;
 
     fn inner(&self) -> &Mounts {
@@ -106,10 +106,10 @@ impl StoreWrapper for Beside {
 pub(super) struct WithMount;
 
 impl Factory for WithMount {
-    type Store = Beside;
+    type Store = WithUnseen;
     type Fixture = ();
 
-    async fn create(&self) -> (Beside, ()) {
+    async fn create(&self) -> (WithUnseen, ()) {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let identity = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
         let [root, mounted] = [(); 2].map(|()| MemoryStore::new());
@@ -119,6 +119,6 @@ impl Factory for WithMount {
             Arc::new(root.clone()).into(),
             BTreeMap::from([(name(UNSEEN.0), foreign(&mounted))]),
         );
-        (Beside { root, all: Arc::new(all) }, ())
+        (WithUnseen { root, all: Arc::new(all) }, ())
     }
 }
