@@ -79,6 +79,7 @@ mod suite;
 mod test_value;
 mod transaction;
 mod transaction_model;
+mod unlisted;
 mod upload;
 mod watermark;
 mod write;
@@ -87,6 +88,7 @@ pub use foreign::{Foreign, ForeignData, ForeignStore};
 pub use suite::{
     Suite, faulty, persistent, persistent_transactional, readable_writeable_listable, snapshots, transactional,
 };
+pub use unlisted::Unlisted;
 
 use std::future::Future;
 

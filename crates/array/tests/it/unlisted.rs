@@ -2,34 +2,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 use zarrd_array::{ArrayError, Arrays, Depth, FileListing, MemberPage, NodeError, Options};
 use zarrd_meta::NodePath;
 use zarrd_store::{
-    Cursor, Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ServedStore, StoreError,
-    StoreWrapper, WriteableStore,
+    Cursor, Guarantees, Key, Keyed, Listing, MemoryStore, Precondition, ServedStore, StoreError, WriteableStore,
 };
-
-/// A store whose listings fail.
-#[derive(Clone, Default)]
-struct Unlisted(MemoryStore);
-
-#[async_trait]
-impl StoreWrapper for Unlisted {
-    type Inner = MemoryStore;
-
-    fn inner(&self) -> &MemoryStore {
-        &self.0
-    }
-
-    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
-        match operation {
-            Operation::ListPrefix(_) | Operation::ListDir(_) => Err(StoreError::Unsupported { what: "listings" }),
-            _ => Ok(()),
-        }
-    }
-}
+use zarrd_store_testkit::Unlisted;
 
 /// The same values with listings and without.
 struct Both {

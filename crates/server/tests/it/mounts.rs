@@ -14,6 +14,7 @@ use zarrd_store::{
     BackendErrorKind, Guarantees, Keyed, Listing, MemoryStore, MountName, Mounts, Operation, ServedStore,
     SnapshotStore, StoreError, StoreWrapper,
 };
+use zarrd_store_testkit::Unlisted;
 use zarrd_wire::{health::Readiness, node::Source, problem::ProblemType};
 
 const GROUP: &[u8] = br#"{"zarr_format": 3, "node_type": "group"}"#;
@@ -267,25 +268,6 @@ async fn trees_of_the_root_mark_mounts_without_listings() {
     let declared = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let compared = server.json(Method::POST, "/node/?validate", &declared).await;
     assert!(!compared.status.is_success(), "{compared:?}");
-}
-
-/// A store whose listings fail.
-struct Unlisted(MemoryStore);
-
-#[async_trait]
-impl StoreWrapper for Unlisted {
-    type Inner = MemoryStore;
-
-    fn inner(&self) -> &MemoryStore {
-        &self.0
-    }
-
-    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
-        match operation {
-            Operation::ListPrefix(_) | Operation::ListDir(_) => Err(StoreError::Unsupported { what: "listings" }),
-            _ => Ok(()),
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,7 @@ use zarrd_store::{
     Recheck, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore, ValueMeta,
     WriteableStore, Writes,
 };
+use zarrd_store_testkit::Unlisted;
 
 use self::unseen::WithMount;
 
@@ -265,24 +266,6 @@ async fn each_store_caches_its_keys() {
     assert_eq!(snapshot.cached(&keys[5]).unwrap(), CachedMeta::Unknown, "its store has no reader");
     let missing = snapshot.load_cached(&vec![key("lab/d"), key("lab/e")]);
     assert!(matches!(missing, Err(StoreError::NotInSnapshot { key: missing }) if missing == key("lab/e")));
-}
-
-struct Unlisted(MemoryStore);
-
-#[async_trait]
-impl StoreWrapper for Unlisted {
-    type Inner = MemoryStore;
-
-    fn inner(&self) -> &MemoryStore {
-        &self.0
-    }
-
-    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
-        match operation {
-            Operation::ListPrefix(_) | Operation::ListDir(_) => Err(StoreError::Unsupported { what: "listings" }),
-            _ => Ok(()),
-        }
-    }
 }
 
 #[tokio::test]
