@@ -136,26 +136,26 @@ impl Ballast {
         removed > 0
     }
 
-    /// Removes a block, and returns when its space is free; returns false if there is none, or it cannot be removed.
+    /// Removes a block, and returns when its space is free; returns false if there is none, or it cannot be freed.
     fn remove(&self, block: &Path) -> bool {
         let Ok(file) = File::options().write(true).open(block) else { return false };
         let bytes = file.metadata().map_or(0, |metadata| metadata.len());
         let before = self.space().map_or(0, |space| space.free);
-        // XFS frees the space of a truncated file at once, and that of a removed one later.
+        // XFS frees the space of a truncated file at once, and that of a removed one later. A full Btrfs may be unable to
+        // remove a file.
         let _ = file.set_len(0);
-        match fs::remove_file(block) {
-            Ok(()) => {
-                drop(file);
-                self.allocated_bytes.fetch_sub(bytes.min(self.size()), Ordering::Relaxed);
-                tracing::warn!(bytes, "the disk is full: released a block of the ballast");
-                self.wait_for_space(before.saturating_add(bytes / 2));
-                true
-            }
-            Err(error) => {
-                tracing::warn!(%error, "could not release a block of the ballast");
-                false
-            }
+        let removed = fs::remove_file(block);
+        drop(file);
+        if let Err(error) = removed {
+            tracing::warn!(%error, "could not release a block of the ballast");
         }
+        if bytes == 0 || fs::metadata(block).is_ok_and(|left| left.len() > 0) {
+            return false;
+        }
+        self.allocated_bytes.fetch_sub(bytes.min(self.size()), Ordering::Relaxed);
+        tracing::warn!(bytes, "the disk is full: released a block of the ballast");
+        self.wait_for_space(before.saturating_add(bytes / 2));
+        true
     }
 
     /// Writes all changes of the file system, unless so much space is free: Btrfs does not give back space before that.
@@ -229,7 +229,7 @@ impl Ballast {
 
     /// Allocates a block if `required` bytes are free. Returns true if it exists.
     fn allocate_if_missing(&self, block: &Path, bytes: u64, required: u64) -> bool {
-        if block.exists() {
+        if fs::metadata(block).is_ok_and(|existing| existing.len() > 0) {
             return true;
         }
         let allocated = self.has_room(required) && allocate_block(block, bytes).is_ok();
@@ -280,5 +280,34 @@ fn extend_block(block: &Path, size: u64, bytes: u64) -> io::Result<()> {
             write_zeros(&mut file, more).and_then(|()| file.sync_data())
         }
         allocated => allocated.map_err(Into::into),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_released_one_by_one_and_allocated_again_even_if_an_empty_one_was_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let ballast = Ballast::new(dir.path().join("ballast"), BLOCKS << 16, 1 << 16);
+        ballast.restore();
+        let all = (BLOCKS + 1) << 16;
+        assert_eq!(ballast.size(), all);
+        let full = || ballast.blocks().filter(|block| fs::metadata(block).is_ok_and(|block| block.len() > 0)).count();
+        let mut failures = 2;
+        let operation = || {
+            failures -= 1;
+            if failures < 0 { Ok(()) } else { Err(io::Error::from(io::ErrorKind::StorageFull)) }
+        };
+        ballast.retry(|_| true, operation).unwrap();
+        assert_eq!((full(), ballast.size()), (6, all - (2 << 16)));
+        let first = ballast.blocks().next().unwrap();
+        File::create_new(&first).unwrap();
+        assert!(!ballast.remove(&first), "an empty block has no space to release");
+        File::create_new(&first).unwrap();
+        ballast.restore();
+        assert_eq!((full(), ballast.size()), (8, all));
+        assert!(!ballast.is_exhausted());
     }
 }
