@@ -9,6 +9,9 @@ use crate::common::{Fixture, overwrite, replace};
 /// Longer than the time for which what has changed has no state.
 const QUIET: Duration = Duration::from_millis(2_100);
 
+/// A change of a directory.
+type Change = fn(&Fixture);
+
 async fn state(fixture: &Fixture, prefix: &str) -> Option<ListingState> {
     let prefix = Prefix::parse(prefix).unwrap();
     fixture.store.list_prefix(&prefix, PageRequest::first(100)).await.unwrap().state
@@ -24,7 +27,7 @@ async fn states_are_equal_until_something_changes() {
     assert_eq!(state(&fixture, "g/").await, Some(before));
     fixture.write("h/d", "elsewhere");
     assert_eq!(state(&fixture, "g/").await, Some(before));
-    let changes: [(&str, fn(&Fixture)); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("a new file", |fixture| fixture.write("g/b/0", "0")),
         ("a removed file", |fixture| fs::remove_file(fixture.path("g/b/0")).unwrap()),
         ("a replaced file", |fixture| replace(&fixture.path("g/a/0"), b"g/a/1")),
