@@ -48,7 +48,7 @@ pub trait BatchStore: SnapshotStore + WriteableStore {
     /// - If all of them are, the documents are changed in their order.
     /// - Finally the checks are looked at again. So all of it was done while they held, or the batch fails.
     /// - A batch that has begun is finished even if the future is dropped.
-    /// - Conditions hold as [`Guarantees::conditions`] says. Those that the store does not
+    /// - Conditions hold as [declared](crate::Guarantees::conditions). Those that the store does not
     ///   have fail with [`StoreError::Unsupported`] before anything is changed, as do intents, since there are none.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ pub trait BatchStore: SnapshotStore + WriteableStore {
 
 /// Changes many keys in one commit, and reads many keys as of one commit.
 ///
-/// Its guarantees are those of [`Guarantees::COMMITS`], except that a store may leave values unchecked: in particular,
+/// Its guarantees are [`COMMITS`](crate::Guarantees::COMMITS), except that a store may leave values unchecked: in particular,
 /// its [watermark](SnapshotStore::watermark) is never `None`. Of several stores that are shown as one, this is true
 /// below each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
 /// [`StoreError::Unsupported`], and changes nothing.
