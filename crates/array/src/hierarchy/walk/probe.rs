@@ -79,7 +79,7 @@ impl Walker<'_> {
             let names = self.reader.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
             let paths = paths(prefix.as_str(), &names, &reserved);
             let mut deeper = Vec::new();
-            let mut best = None;
+            let (mut best, mut is_scanned) = (None, false);
             for Batch { paths, is_last } in self.batches(&paths) {
                 for (path, documents) in paths.iter().zip(self.reader.documents(paths, Check::Model).await?) {
                     best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
@@ -99,7 +99,7 @@ impl Walker<'_> {
                     self.probe_cached(top, &prefix, found, wanted);
                     return Ok(best);
                 }
-                if best.is_some() {
+                if best.is_some() && !std::mem::replace(&mut is_scanned, true) {
                     self.reader.scan_many(&prefix).await?;
                 }
             }
